@@ -1,6 +1,6 @@
 # One command per habit. Each makes .venv itself when it is missing or when the dependencies changed.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo kafka postgres test test-all search check bench
+.PHONY: help setup demo example-kafka kafka postgres test test-all search check bench
 
 # Tests start hundreds of processes: what Python has compiled is kept, whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -15,13 +15,16 @@ SEEDS := 1000
 FIRST := 0
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make .venv, and say what this machine is missing
 	@echo "$(VENV) is ready: $$($(BIN)/python --version)"
 
 demo: $(READY) ## a quarter of an hour of freeway traffic through Spark in a minute; results go to out/demo
 	$(BIN)/python -m examples.demo
+
+example-kafka: $(READY) ## Kafka, windows with early answers, PostgreSQL: servers included, half a minute
+	$(BIN)/python -m examples.kafka_to_postgres
 
 kafka: $(READY) ## a Kafka broker to try things with, until Ctrl-C; says how it is reached
 	@$(BIN)/python -m scripts.kafka_server
@@ -65,6 +68,7 @@ bench: $(READY) ## the quick form of every benchmark
 	$(BIN)/python -m benchmarks.crash --quick
 	$(BIN)/python -m benchmarks.crash --quick --cluster
 	$(BIN)/python -m benchmarks.prodding --quick
+	$(BIN)/python -m benchmarks.connectors --quick
 
 # Without it tests take longer, and that is all.
 $(CLASSES): $(READY) scripts/spark_archive.py

@@ -33,6 +33,8 @@ SETTINGS = {
     "controller.listener.names": "CONTROLLER",
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
     "auto.create.topics.enable": "false",
+    # Records of a recording are old when they come; by their times the broker would remove them within a minute.
+    "log.retention.ms": "-1",
     "group.initial.rebalance.delay.ms": "0",
     # One broker has one copy of everything.
     "offsets.topic.replication.factor": "1",

@@ -76,13 +76,27 @@ def shorten(tests: Iterable[Callable[..., object]]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A real Spark on this machine, in UTC, with the settings of the engine."""
+def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[SparkSession]:
+    """A real Spark on this machine, in UTC, with the settings of the engine; with `--all` it reads Kafka, too."""
     from eventide.launch.spark_session import local_session
 
-    session = local_session("local[2]", log_file=tmp_path_factory.mktemp("spark") / "spark.log")
+    connectors = connector_settings() if pytestconfig.getoption("--all") else {}
+    session = local_session("local[2]", connectors, log_file=tmp_path_factory.mktemp("spark") / "spark.log")
     yield session
     session.stop()
+
+
+def connector_settings() -> dict[str, str]:
+    """What gives Spark its connector for Kafka; nothing where it cannot be fetched, for tests to be skipped."""
+    from pyspark import __version__
+
+    from eventide.errors import EngineError
+    from eventide.launch.connectors import missing_settings
+
+    try:
+        return missing_settings({"kafka"}, {}, (), __version__)
+    except EngineError:
+        return {}
 
 
 @pytest.fixture(scope="session")

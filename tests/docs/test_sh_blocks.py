@@ -21,6 +21,7 @@ FILES: dict[str, Callable[[Path], None]] = {"sensors.csv": sensors, "trades.csv.
 
 PRINTED = {
     "make demo": "examples.demo",
+    "make example-kafka": "examples.kafka_to_postgres",
     "make test": "pytest",
     'make test ARGS="--all tests/faults"': "--all tests/faults",
     "make check test": "ruff check",

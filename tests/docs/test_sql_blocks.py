@@ -18,6 +18,7 @@ from eventide.plan.declared.stream import Stream
 from tests.commands.processes import Here
 from tests.docs.blocks import Block, tagged
 from tests.docs.made_rows import rows_of, write_rows
+from tests.sinks.kafka_reader import committed_records
 from tests.sources.kafka_topics import new_topic, send
 
 STREAMS = {
@@ -55,6 +56,9 @@ def told_by(script: Script, printed: list[dict[str, object]], folder: Path) -> d
         if output.kind == "postgres":
             found[output.query] = rows_in(dict(output.options)["url"], str(output.path))
             continue
+        if output.kind == "kafka":
+            found[output.query] = len(committed_records(dict(output.options)["servers"], str(output.path)))
+            continue
         files = list((folder / output.path).iterdir()) if output.path is not None else []
         found[output.query] = len(files) or sum(row["query"] == output.query for row in printed)
     return found
@@ -67,7 +71,7 @@ def write_records(stream: Stream) -> None:
     servers, topic = options["kafka.bootstrap.servers"], options["subscribe"]
     new_topic(servers, name=topic)
     columns = [column for column in stream.columns if not column.name.startswith("kafka_")]
-    inside = replace(stream, columns=tuple(columns), source=())
+    inside = replace(stream, columns=tuple(columns), source=(), arrival=None)
     send(servers, topic, [json.dumps(row).encode() for row in rows_of(inside)])
 
 
@@ -104,6 +108,9 @@ def test_a_script_runs_and_every_query_of_it_has_results(
             write_records(stream)
         else:
             write_rows(stream, tmp_path, number)
+    for output in script.outputs:
+        if output.kind == "kafka":
+            new_topic(dict(output.options)["servers"], name=str(output.path))
     ran = here("run", "script.sql", "--engine", "local", "--bounded", "--json")
     assert ran.code == 0, ran.err
     told = told_by(script, ran.rows, tmp_path)

@@ -180,6 +180,9 @@ class Elsewhere:
         finally:
             (self._out.parent / "away").rename(folder)
 
+    def share(self, count: int, function: Callable[[int, Callable[[], Iterator[pa.RecordBatch]]], Made]) -> list[Made]:
+        raise AssertionError("a directory is not shared out")
+
 
 def test_where_tasks_do_not_see_the_directory_the_driver_writes_the_file(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture

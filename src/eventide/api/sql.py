@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from os import PathLike
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ from eventide.api.start import given_sink, running_in
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError
 from eventide.language.script import Script, read_script
+from eventide.launch.connectors import formats_of, missing_settings
 from eventide.launch.engines import chosen_engine
 from eventide.launch.settings import RunSettings, checked_engine
 from eventide.launch.user_functions import local_backend, register_on_spark, registered, with_comparisons
@@ -148,7 +150,7 @@ class SqlScript:
             from eventide.engine.spark.engine import SparkEngine
 
             pause = None if settings.every is None else f"{settings.every} seconds"
-            there = _session(session, settings)
+            there = _session(session, settings, program)
             register_on_spark(there, functions)
             return SparkEngine(
                 there,
@@ -204,7 +206,7 @@ def _named(name: str, stream: EventStream) -> EventStream:
     return replace(stream, declared=replace(stream.declared, name=name))
 
 
-def _session(given: SparkSession | None, settings: RunSettings) -> SparkSession:
+def _session(given: SparkSession | None, settings: RunSettings, program: Program) -> SparkSession:
     from pyspark.sql import SparkSession
 
     from eventide.launch.spark_session import local_session, settle
@@ -212,7 +214,8 @@ def _session(given: SparkSession | None, settings: RunSettings) -> SparkSession:
 
     running = given or SparkSession.getActiveSession()
     if running is None:
-        return local_session(settings.master or "local[*]", settings.spark)
+        connectors = missing_settings(formats_of(program), settings.spark, (), version("pyspark"))
+        return local_session(settings.master or "local[*]", {**settings.spark, **connectors})
     refuse_connect(running, "the session")
     settle(running, settings.spark)
     return running

@@ -17,6 +17,7 @@ from eventide.errors import DeclarationError
 from eventide.language.grammar.nodes import Amounts, Clause, CreateStream, Secret
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
+from eventide.language.kafka_records import NOTED, arrives_by_record, columns_of_records, options_of_topics
 from eventide.language.policies import WATERMARKS, PolicyReader
 from eventide.plan.declared.secrets import checked_secret
 from eventide.plan.declared.stream import Future, Input, Stream, Table, TimeKind, Timestamps, kind_of
@@ -59,9 +60,13 @@ class StreamReader:
         if tree.is_table:
             return self._table(tree, clauses)
         columns = self._columns(tree)
-        columns, partitions = _of_records(columns, clauses)
+        columns, partitions = columns_of_records(columns, clauses)
         arrival = self._column(clauses["ARRIVAL BY"].expressions[0], columns) if "ARRIVAL BY" in clauses else None
         time, timestamps = self._time(tree, clauses, columns, arrival)
+        if arrival is None and arrives_by_record(clauses, columns, time):
+            declared_too = any(column.name.lower() == NOTED.name for column in columns)
+            columns = columns if declared_too else (*columns, NOTED)
+            arrival = NOTED
         sources = [] if partitions or "SOURCE BY" not in clauses else clauses["SOURCE BY"].expressions
         stream = Stream(
             name_of(tree.this),
@@ -239,7 +244,7 @@ class StreamReader:
             path = found[-1] if found else None
             options = [(name, value) for name, value in options if name.lower() != "path"]
         if kind == "kafka" and origin is not None and path is not None:
-            options, path = _of_kafka(path, options), None
+            options, path = options_of_topics(path, options), None
         if kind is None:
             for name in ("OPTIONS", "LIMIT"):
                 if name in clauses:
@@ -270,49 +275,6 @@ class StreamReader:
             return Future(Amounts(self.source, stream.time_kind).length(amount, "FUTURE"), bool(rest))
         except DeclarationError as error:
             raise self.source.error(getattr(error, "message", str(error)), amount) from error
-
-
-OF_RECORDS = {
-    "kafka_topic": "STRING",
-    "kafka_partition": "INT",
-    "kafka_offset": "BIGINT",
-    "kafka_timestamp": "TIMESTAMP",
-    "kafka_key": "BINARY",
-}
-"""What every record of Kafka has beside its value; whoever names one in a clause need not declare it."""
-
-
-def _of_records(columns: tuple[Column, ...], clauses: dict[str, Clause]) -> tuple[tuple[Column, ...], tuple[str, ...]]:
-    """The columns, with those of Kafka that clauses name; and the sources where these are its partitions."""
-    origin = clauses.get("FROM") or clauses.get("USING")
-    if origin is None or origin.expressions[0].name.lower() != "kafka":
-        return columns, ()
-    declared = {column.name.lower() for column in columns}
-    sources = [part.name.lower() for part in clauses["SOURCE BY"].expressions] if "SOURCE BY" in clauses else []
-    by_partition = sources == ["partition"] and "partition" not in declared
-    topics = origin.expressions[-1].name
-    several = "," in topics or topics.startswith("^") or clauses.get("USING") is origin
-    partitions = (("kafka_topic",) if several else ()) + ("kafka_partition",) if by_partition else ()
-    named = [part.name.lower() for words in NAMING if words in clauses for part in clauses[words].expressions]
-    added = [name for name in dict.fromkeys((*named, *partitions)) if name in OF_RECORDS and name not in declared]
-    return (*columns, *(Column(name, OF_RECORDS[name]) for name in added)), partitions
-
-
-NAMING = ("TIMESTAMP BY", "ARRIVAL BY", "SOURCE BY")
-"""Clauses that name columns."""
-
-
-def _of_kafka(topics: str, options: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The options by which Spark knows topics, or a pattern of their names, which begins with ^; from the beginning on.
-
-    >>> _of_kafka("cars", [("servers", "localhost:9092")])[:2]
-    [('subscribe', 'cars'), ('kafka.bootstrap.servers', 'localhost:9092')]
-    """
-    own = {"servers": "kafka.bootstrap.servers", "starting": "startingOffsets"}
-    named = [(own.get(name.lower(), name), value) for name, value in options]
-    known = {name.lower() for name, _ in named}
-    named += [] if "startingoffsets" in known else [("startingOffsets", "earliest")]
-    return [("subscribePattern" if topics.startswith("^") else "subscribe", topics), *named]
 
 
 def option_pairs(clause: Clause | None, source: SourceText) -> tuple[tuple[str, str], ...]:
@@ -349,15 +311,16 @@ def format_by_ending(path: str) -> str | None:
     return endings.get(name.rsplit(".", 1)[-1]) if "." in name else None
 
 
-DIRECTORIES = ("parquet", "json", "csv")
-TABLES = ("postgres",)
-PLACES = {**dict.fromkeys(DIRECTORIES, "directory"), **dict.fromkeys(TABLES, "table")}
+DIRECTORIES = ("parquet", "json", "csv", "delta")
+TARGETS = {"kafka": ("topic", "servers"), "postgres": ("table", "url")}
+"""What else results go to: what its place is called, and the option that says where it is."""
+PLACES = {**dict.fromkeys(DIRECTORIES, "directory"), **{kind: place for kind, (place, _) in TARGETS.items()}}
 OTHERS = ("console", "memory")
 
 
 @dataclass(frozen=True)
 class OutputTarget:
-    """Where the results of a query go: `kind` is `console`, `memory`, `parquet`, `json`, `csv` or `postgres`."""
+    """Where the results of a query go: `kind` is `console`, `memory` or one of `PLACES`."""
 
     query: str
     kind: str = "console"
@@ -386,8 +349,9 @@ def output_of(query: str, written: list[Clause], source: SourceText) -> OutputTa
         raise source.error(f"results cannot go to {kind!r}", names[0], way or meant(kind, (*PLACES, *OTHERS)))
     if kind in DIRECTORIES and not path:
         raise source.error(f"{kind} needs a directory", into, f"write INTO 'directory' FORMAT {kind}")
-    if kind in TABLES and not path:
-        raise source.error(f"{kind} needs a table", into, f"write INTO {kind} 'table' OPTIONS (url 'address')")
+    if kind in TARGETS and not path:
+        place, option = TARGETS[kind]
+        raise source.error(f"{kind} needs a {place}", into, f"write INTO {kind} '{place}' OPTIONS ({option} 'address')")
     if kind in OTHERS and path is not None:
         raise source.error(f"{kind} writes no files", paths[0], "leave the path out")
     return OutputTarget(query, kind, path, option_pairs(clauses.get("OPTIONS"), source))

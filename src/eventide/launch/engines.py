@@ -24,7 +24,8 @@ import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
@@ -36,6 +37,7 @@ from eventide.engine.scheduling.trace import Trace
 from eventide.errors import CheckpointError, DeclarationError, EngineError
 from eventide.eventtime.scheduling.options import Scheduling
 from eventide.language.script import Script
+from eventide.launch.connectors import CONNECTORS, formats_of, missing_settings
 from eventide.launch.logs import under_way
 from eventide.launch.settings import RunSettings
 from eventide.launch.user_functions import Failures, local_backend, register_on_spark, registered, with_comparisons
@@ -176,7 +178,7 @@ def engine_for(
         with LocalEngine(program, checkpoint, sinks, every=seconds, backend=backend, **options) as engine:
             yield engine
         return
-    with _spark(where) as spark:
+    with _spark(_with_connectors(where, program)) as spark:
         from eventide.engine.operators.placement import DRIVER_MEMORY
         from eventide.engine.spark.engine import SparkEngine
 
@@ -185,6 +187,15 @@ def engine_for(
         memory = DRIVER_MEMORY if settings.driver_memory is None else settings.driver_memory
         with SparkEngine(spark, program, checkpoint, sinks, every=every, driver_memory=memory, **options) as engine:
             yield engine
+
+
+def _with_connectors(where: Where, program: Program) -> Where:
+    """The same place, with the connectors that a program needs and the user has not named."""
+    formats = formats_of(program)
+    if not formats & CONNECTORS.keys() or find_spec("pyspark") is None:
+        return where
+    found = missing_settings(formats, where.conf, where.packages, version("pyspark"))
+    return replace(where, conf={**where.conf, **found})
 
 
 @contextmanager

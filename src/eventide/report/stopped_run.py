@@ -193,7 +193,7 @@ def _opened(program: Program, query: Query, saved: dict[str, Any], times: Instan
     held = np.unique([pane for part in saved["state"]["slices"] for pane in part["panes"]]).astype(np.int64)
     holes = tuple(Span(*hole) for hole in saved.get("holes", ()))
     held = held[held >= min(needed_from(panes, closed), first_start(panes, holes))]
-    return OpenTime(query.name, kind, panes, windows.range, closed, held, holes)
+    return OpenTime(query.name, kind, panes, windows, closed, held, holes)
 
 
 @dataclass

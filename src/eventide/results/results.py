@@ -84,6 +84,13 @@ class Parts(Protocol):
         """
         ...
 
+    def share(self, count: int, function: Callable[[int, Callable[[], Iterator[pa.RecordBatch]]], Made]) -> list[Made]:
+        """Call a function `count` times, in tasks, each time with the number and all rows, of which it takes its share.
+
+        For who has to cut the rows in a way that does not depend on how they are stored.
+        """
+        ...
+
 
 @dataclass(frozen=True)
 class Results:

@@ -58,7 +58,9 @@ from eventide.results.results import Results
 
 if TYPE_CHECKING:
     from eventide.sinks.console import Console
+    from eventide.sinks.delta import Delta
     from eventide.sinks.directory import Directory
+    from eventide.sinks.kafka import Kafka
     from eventide.sinks.postgres import Postgres
 
 
@@ -180,9 +182,20 @@ class Memory:
 
 
 ROWS = "20"
-OPTIONS = {"console": ("rows",), "postgres": ("url", "mode", "key", "user", "password")}
+OPTIONS = {
+    "console": ("rows",),
+    "kafka": ("servers", "key", "headers"),
+    "postgres": ("url", "mode", "key", "user", "password"),
+}
 """What each sink with options is called in messages."""
-PLACES = {**dict.fromkeys(FORMATS, ("a directory", "path")), "postgres": ("a table", "table")}
+CLIENT = "kafka."
+"""How options of Kafka's client begin."""
+PLACES = {
+    **dict.fromkeys(FORMATS, ("a directory", "path")),
+    "delta": ("a directory", "path"),
+    "kafka": ("a topic", "topic"),
+    "postgres": ("a table", "table"),
+}
 """What those need that write somewhere, and how it is written in an example."""
 MODES = ("upsert", "append", "replace round")
 """How results go into a table."""
@@ -190,7 +203,7 @@ MODES = ("upsert", "append", "replace round")
 
 def sink_of(
     format: str, path: str | None = None, options: Mapping[str, str] | None = None
-) -> Directory | Console | Memory | Postgres:
+) -> Directory | Console | Delta | Kafka | Memory | Postgres:
     """The sink of that name; `path` is the directory or the table of those that write into one.
 
     The console has one option, `rows`: how many rows of a query it shows.
@@ -204,17 +217,32 @@ def sink_of(
         return Directory(path, name)
     if name == "memory":
         return Memory()
+    if name == "delta":
+        from eventide.sinks.delta import Delta
+
+        assert path is not None
+        return Delta(path)
+    told = revealed(tuple((options or {}).items()), f"INTO {name} {path!r}")
+    given: dict[str, Any] = {option.lower(): value for option, value in told}
     if name == "postgres":
         from eventide.sinks.postgres import Postgres
 
         assert path is not None
-        shown = revealed(tuple((options or {}).items()), f"INTO postgres {path!r}")
-        given: dict[str, Any] = {option.lower(): value for option, value in shown}
-        key = tuple(column.strip() for column in given.pop("key", "").split(",") if column.strip())
-        return Postgres(given.pop("url"), path, key=key, **given)
+        return Postgres(given.pop("url"), path, key=_names(given.pop("key", "")), **given)
+    if name == "kafka":
+        from eventide.sinks.kafka import Kafka
+
+        assert path is not None
+        client = {name.removeprefix(CLIENT): value for name, value in given.items() if name.startswith(CLIENT)}
+        key, headers = (_names(given.get(option, "")) for option in ("key", "headers"))
+        return Kafka(given["servers"], path, key=key, headers=headers, settings=client)
     from eventide.sinks.console import Console
 
-    return Console(int((options or {}).get("rows", ROWS)))
+    return Console(int(given.get("rows", ROWS)))
+
+
+def _names(several: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in several.split(",") if name.strip())
 
 
 def check_sink(format: str, path: str | None = None, options: Mapping[str, str] | None = None) -> None:
@@ -231,7 +259,7 @@ def check_sink(format: str, path: str | None = None, options: Mapping[str, str] 
     known = OPTIONS.get(name, ())
     given = {option.lower(): value for option, value in (options or {}).items()}
     for option in given:
-        if option not in known:
+        if option not in known and not (name == "kafka" and option.startswith(CLIENT)):
             has = f"it has {', '.join(known)}" if known else "it has none"
             raise DeclarationError(f"a sink of format {name!r} has no option {option!r}; {has}")
     if name in PLACES and not path:
@@ -241,6 +269,8 @@ def check_sink(format: str, path: str | None = None, options: Mapping[str, str] 
         raise DeclarationError(f"a sink of format {name!r} writes no files: leave {path!r} out")
     if name == "postgres":
         _check_postgres(given)
+    if name == "kafka" and "servers" not in given:
+        raise DeclarationError("INTO kafka needs the option servers: OPTIONS (servers 'localhost:9092')")
     rows = given.get("rows", ROWS)
     if not rows.isdigit():
         raise DeclarationError(f"rows={rows!r} is not a number of rows")

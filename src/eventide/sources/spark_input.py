@@ -298,6 +298,8 @@ def _replay(spark: SparkSession, stream: Stream, given: Input, limits: Mapping[s
 def _by_name(spark: SparkSession, stream: Stream, given: Input, limits: Mapping[str, str]) -> DataFrame:
     """Whatever else Spark knows by its name: rate, socket, Kafka, a Python data source, a connector."""
     of_value, options = split_options(given)
+    if given.format == "kafka":
+        options = _of_records(stream, options)
     reader = spark.readStream.format(given.format).options(**options, **limits)
     frame = reader.load(given.path) if given.path else reader.load()
     own = {name.lower() for name in frame.columns}
@@ -306,6 +308,15 @@ def _by_name(spark: SparkSession, stream: Stream, given: Input, limits: Mapping[
     if "format" in of_value:
         return _value_parsed(stream, given, frame, of_value)
     return _conforming(stream, frame, f"the source {given.format}")
+
+
+def _of_records(stream: Stream, options: Mapping[str, str]) -> dict[str, str]:
+    """The options of a reader of Kafka: committed records alone, and headers where they are declared."""
+    fixed = {"kafka.isolation.level": "read_committed"}
+    if any(column.name.lower() in ("headers", "kafka_headers") for column in stream.columns):
+        fixed["includeHeaders"] = "true"
+    named = {name.lower() for name in options}
+    return {**options, **{name: value for name, value in fixed.items() if name.lower() not in named}}
 
 
 def _value_parsed(stream: Stream, given: Input, frame: DataFrame, of_value: Mapping[str, str]) -> DataFrame:

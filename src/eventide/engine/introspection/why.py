@@ -317,7 +317,7 @@ def reached_at(copy: Callable[[], StreamProgress], moment: int, heartbeat: int) 
     stream = copy()
     if stream.promise(moment).combined >= heartbeat:
         return moment
-    if stream.stream.arrival is not None:
+    if stream.stream.arrival is not None and not stream.stream.stamped_by_broker:
         # Its clock is in the rows.
         return None
     if stream.stream.timestamps is not Timestamps.EXTERNAL:

@@ -240,12 +240,20 @@ class LocalEngine(Running):
                 self.stopping.wait(max(0.0, self._every - (ticked - started)))
             elif self._is_done(bounded):
                 return
-            elif self.engine.is_behind or time.monotonic() - ticked >= self._tick:
+            elif self._is_silent() and (self.engine.is_behind or time.monotonic() - ticked >= self._tick):
                 self.tick()
                 ticked = time.monotonic()
             elif bounded:
                 # A pipe or a replay that has nothing now is not at its end.
                 self.stopping.wait(WAIT / 10)
+
+    def _is_silent(self) -> bool:
+        """Whether the clock may go on by itself: that of Kafka does where no record waits."""
+        return not self.engine.by_clock_of_kafka or all(
+            self._inputs[name].caught_up
+            for name, stream in self.engine.streams.items()
+            if stream.stream.stamped_by_broker
+        )
 
     def _is_done(self, bounded: bool) -> bool:
         """Whether there is nothing more to read, and no row waits in a queue."""

@@ -34,7 +34,7 @@ from eventide.engine.round.advance import Scheduler
 from eventide.engine.round.changed_program import backfilled
 from eventide.engine.round.downstream import feeds_of
 from eventide.engine.round.engine_state import EngineState
-from eventide.engine.round.heartbeats import Ingestion
+from eventide.engine.round.heartbeats import Ingestion, silent_moments
 from eventide.engine.round.reduce import Reducer, ReduceStep
 from eventide.engine.round.report import Observer, Positions, RoundInput, RoundReport
 from eventide.engine.round.side_tables import SideTables
@@ -188,6 +188,11 @@ class Engine:
             self.program.stream(name, "sources are over of").check_named_sources()
         promised, read, portion_of = dict(heartbeats or {}), dict(positions or {}), dict(portions or {})
         return self._run(rows, clock, promised, batch, read, ending=False, over=ends, portions=portion_of)
+
+    @property
+    def by_clock_of_kafka(self) -> bool:
+        """Whether a stream goes by the times that Kafka notes: silence is then where no record waits."""
+        return any(stream.stream.stamped_by_broker for stream in self.streams.values())
 
     def tick(self, clock: int | None = None) -> RoundReport | None:
         """A round without rows, if the clock alone lets something close; None if nothing waits for it."""
@@ -384,7 +389,8 @@ class Engine:
     def _would_emit(self, clock: int, asks: bool) -> bool:
         """Whether the clock alone would close a window, or let a row go; what is over may still wait."""
         heartbeats: dict[str, Heartbeats] = {}
+        moments = silent_moments(self.streams, clock)
         for name, stream in self.streams.items():
-            heartbeats[name] = stream.promise(stream.moment_of(clock)) if asks else stream.promised()
+            heartbeats[name] = stream.promise(moments[name]) if asks else stream.promised()
         ingestion = Ingestion(dict(self.state.operators), heartbeats)
         return self.scheduler.would_emit(self.state.operators, ingestion, self.streams, self.executor)

@@ -49,6 +49,20 @@ class Ingestion:
     wanted: dict[str, int] = field(default_factory=dict)
 
 
+def silent_moments(streams: Mapping[str, StreamProgress], clock: int) -> dict[str, int]:
+    """The clock of a round in which no stream has rows, for each of them.
+
+    Where rows bring the clock, it stands still without them. Only what Kafka notes from now on is later than now; so
+    where no records wait, and nobody else brings a clock, that of Kafka goes on with ours.
+    """
+    recorded = [name for name, stream in streams.items() if stream.stream.arrival is not None]
+    found = {name: stream.moment_of(clock) for name, stream in streams.items()}
+    arrived = max((found[name] for name in recorded), default=NEVER)
+    if recorded and all(streams[name].stream.stamped_by_broker for name in recorded):
+        arrived = max(arrived, clock)
+    return {**found, **dict.fromkeys(recorded, arrived)}
+
+
 @dataclass(frozen=True)
 class HeartbeatStep:
     """Gives the rows of a round out, and asks the streams for their heartbeats that have rows, or are asked anyway."""
@@ -99,6 +113,8 @@ class HeartbeatStep:
 
     def _moments(self, clock: int, reductions: Mapping[str, Reduction]) -> dict[str, int]:
         """The clock of this round for each stream."""
+        if not reductions:
+            return silent_moments(self.streams, clock)
         found = {}
         for name, stream in self.streams.items():
             one = reductions.get(name)

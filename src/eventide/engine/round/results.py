@@ -214,14 +214,27 @@ class SparkParts:
 
     def map(self, function: Callable[[int, Iterator[pa.RecordBatch]], Made]) -> list[Made]:
         """Call a function with the number and the rows of every part, in Spark's tasks."""
-        from pyspark.sql import SparkSession
+        return _in_tasks(partial(_called, function), list(enumerate(self._parts)))
 
-        numbered = list(enumerate(self._parts))
-        try:
-            tasks = SparkSession.active().sparkContext.parallelize(numbered, max(1, len(numbered)))
-            return tasks.map(partial(_called, function)).collect()
-        except Exception as error:
-            raise of_spark(error, "results cannot be taken from the cluster") from error
+    def share(self, count: int, function: Callable[[int, Callable[[], Iterator[pa.RecordBatch]]], Made]) -> list[Made]:
+        """Call a function so many times with all rows, in Spark's tasks."""
+        pieces = tuple(piece for part in self._parts for piece in part)
+        return _in_tasks(partial(_shared, function), [(number, pieces) for number in range(count)])
+
+
+Task = tuple[int, tuple[ResultPiece, ...]]
+"""A number, and the pieces that the task of this number reads."""
+
+
+def _in_tasks(function: Callable[[Task], Made], given: Sequence[Task]) -> list[Made]:
+    """What the function made of each, in a task for each."""
+    from pyspark.sql import SparkSession
+
+    try:
+        tasks = SparkSession.active().sparkContext.parallelize(given, max(1, len(given)))
+        return tasks.map(function).collect()
+    except Exception as error:
+        raise of_spark(error, "results cannot be taken from the cluster") from error
 
 
 def put_together(pieces: Sequence[ResultPiece], most: int = PART_BYTES) -> list[tuple[ResultPiece, ...]]:
@@ -271,8 +284,17 @@ def result_table(
     return pa.table(columns, schema=schema)
 
 
+def _batches(pieces: Iterable[ResultPiece]) -> Iterator[pa.RecordBatch]:
+    return (batch for piece in pieces for batch in piece.batches())
+
+
+def _shared(function: Callable[[int, Callable[[], Iterator[pa.RecordBatch]]], Made], given: Task) -> Made:
+    number, pieces = given
+    return function(number, partial(_batches, pieces))
+
+
 def _called(
     function: Callable[[int, Iterator[pa.RecordBatch]], Made], part: tuple[int, tuple[ResultPiece, ...]]
 ) -> Made:
     number, pieces = part
-    return function(number, (batch for piece in pieces for batch in piece.batches()))
+    return function(number, _batches(pieces))

@@ -20,6 +20,7 @@ from eventide.engine.relations.backend import ClusterStep, Given, StoredRows, Ta
 from eventide.engine.relations.relation import ID, SEQUENCE, Layout, Summary
 from eventide.engine.spark.file_reduce import FileBatch, FileReduce
 from eventide.engine.spark.state_tasks import StateTasks
+from eventide.engine.spark.versions import same_everywhere
 from eventide.errors import DeclarationError, first_line
 from eventide.plan.bound.query import instant_sql
 from eventide.plan.declared.stream import Derived, Stream
@@ -241,7 +242,7 @@ def _analysed(spark: SparkSession, sql: str, frames: Mapping[str, DataFrame]) ->
     with NAMING:
         for name, frame in frames.items():
             frame.createOrReplaceTempView(name)
-        return spark.sql(sql)
+        return spark.sql(same_everywhere(sql))
 
 
 def _numbered(frame: DataFrame, sequence: int) -> DataFrame:

@@ -12,9 +12,11 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from eventide.engine.introspection.status import Status
 from eventide.engine.operators.placement import DRIVER_MEMORY
 from eventide.engine.round.engine import Engine, Observer
 from eventide.engine.running import Running
@@ -23,6 +25,7 @@ from eventide.engine.scheduling.trace import Trace
 from eventide.engine.spark.backend import SparkBackend
 from eventide.engine.spark.file_reduce import FileBatch
 from eventide.engine.spark.log import SparkLog
+from eventide.engine.spark.progress import backlogs, has_read_all
 from eventide.engine.spark.rearrangement import Rearrangement
 from eventide.engine.tables import TableReads
 from eventide.errors import DeclarationError, EngineError, EventideError
@@ -139,6 +142,11 @@ class SparkEngine(Running):
             raise
         self.in_thread("eventide", lambda: self._watch(bounded))
         return self
+
+    def status(self) -> Status:
+        """How the engine stands after its last round, and what waits in the partitions of topics."""
+        status, waits = super().status(), backlogs(self._query, list(self._frames))
+        return replace(status, streams=tuple(replace(one, backlog=waits.get(one.name, {})) for one in status.streams))
 
     def _evolve(self) -> None:
         """Let a change of the program happen, and what a round without rows was to be that died."""
@@ -287,7 +295,7 @@ class SparkEngine(Running):
                     # At once it would cancel the jobs of the round under way.
                     self._stop()
                     break
-                if not bounded and self.lock.acquire(blocking=False):
+                if not bounded and self._is_silent() and self.lock.acquire(blocking=False):
                     try:
                         with self.exclusively():
                             self.noted(self.engine.tick())
@@ -308,6 +316,11 @@ class SparkEngine(Running):
         finally:
             self._close()
             self.finish()
+
+    def _is_silent(self) -> bool:
+        """Whether the clock may go on by itself: that of Kafka does where no record waits."""
+        assert self._query is not None
+        return not self.engine.by_clock_of_kafka or has_read_all(self._query, list(self._frames))
 
     def _has_ended(self, bounded: bool) -> bool:
         """Wait for a tick, and whether the query ended in it; a source that does not answer is tried again."""

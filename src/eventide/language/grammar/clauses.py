@@ -49,9 +49,9 @@ STREAM_CLAUSES: Mapping[str, Parts] = {
     "IDLE AFTER": ("amount",),
 }
 WINDOW_CLAUSES: Mapping[str, Parts] = {
-    "RANGE": ("amount",),
-    "SLIDE": ("amount",),
+    **dict.fromkeys(("RANGE", "SLIDE", "STEP"), ("amount",)),
     "SESSION": ("gap",),
+    "PARTITION BY": ("names",),
     "WATTR": ("name",),
     "OFFSET": ("amount",),
     "EMPTY WINDOWS": (),
@@ -232,7 +232,8 @@ class ClauseParser(Spark4.Parser):
             if found and until is not None:
                 self._match(TokenType.COMMA)
             start = self._curr
-            words = next((words for words in known if self._match_text_seq(*words.split())), None)
+            # PARTITION BY is one word to whoever cuts the text.
+            words = next((w for w in known if self._match_text_seq(*w.split()) or self._match_text_seq(w)), None)
             if words is None:
                 openings = dict.fromkeys(opening(words) for words in known)
                 self._refuse(f"expected {', '.join(openings)} or the end", known)

@@ -40,13 +40,14 @@ from eventide.errors import CheckpointError
 from eventide.plan.declared.program import Program, Step
 from eventide.plan.declared.query import OrderBy
 from eventide.plan.declared.stream import Stream
-from eventide.plan.declared.window import RowWindow, SameWindow, SessionWindow, Window
+from eventide.plan.declared.window import GrowingWindow, RowWindow, SameWindow, SessionWindow, Window
 
 Json = dict[str, Any]
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 WINDOWS = {
     Window: "a span of time",
+    GrowingWindow: "a span of time that grows",
     RowWindow: "a count of rows",
     SessionWindow: "the sessions of a group",
     SameWindow: "that of the query it reads",

@@ -172,6 +172,12 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
                     "and time must be TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number"
                 )
 
+    @property
+    def stamped_by_broker(self) -> bool:
+        """Whether rows arrive at the times that Kafka notes, whose clock goes on while a topic is empty."""
+        of_kafka = self.input is not None and self.input.format.lower() == "kafka"
+        return of_kafka and self.arrival is not None and self.arrival.lower() == "kafka_timestamp"
+
     def _name_sources(self, owner: str) -> None:
         """Bounds hold between sources of certain names, not between whoever speaks first and second."""
         names = names_of_bounds(self.policy)

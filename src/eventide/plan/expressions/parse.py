@@ -207,6 +207,12 @@ def _is_option(call: exp.Expression, argument: exp.Expression) -> bool:
     return _arguments(call).index(argument) > 0
 
 
+def outside_aggregates(expression: exp.Expression) -> list[exp.Column]:
+    """The columns that an expression over aggregates speaks of itself."""
+    inside = {id(node) for call in aggregates_in(expression) for node in call.walk()}
+    return [column for column in expression.find_all(exp.Column) if id(column) not in inside]
+
+
 def _collect(node: exp.Expression, user: Collection[str], found: list[exp.Expression]) -> None:
     if isinstance(node, exp.Window):
         return

@@ -1,0 +1,71 @@
+"""What CREATE STREAM says of topics: columns of their records, partitions as sources, when rows arrive, options.
+
+Law: a stream has those columns of a record that it declares or a clause names. If it has an event time of its own that
+the clock follows, its rows arrive at the times of their records, unless ARRIVAL BY names something else.
+"""
+
+from __future__ import annotations
+
+from eventide.language.grammar.nodes import Clause
+from eventide.plan.declared.stream import TimeKind, kind_of
+from eventide.plan.expressions.columns import Column
+
+OF_RECORDS = {
+    "kafka_topic": "STRING",
+    "kafka_partition": "INT",
+    "kafka_offset": "BIGINT",
+    "kafka_timestamp": "TIMESTAMP",
+    "kafka_key": "BINARY",
+}
+"""What every record of Kafka has beside its value; whoever names one in a clause need not declare it."""
+
+NOTED = Column("kafka_timestamp", "TIMESTAMP")
+"""When Kafka got a record, or its producer wrote it."""
+
+RAW = frozenset(name.removeprefix("kafka_") for name in OF_RECORDS) | {"value", "headers"}
+"""A stream that declares nothing else has the record itself as its row."""
+
+NAMING = ("TIMESTAMP BY", "ARRIVAL BY", "SOURCE BY")
+"""Clauses that name columns."""
+
+
+def columns_of_records(
+    columns: tuple[Column, ...], clauses: dict[str, Clause]
+) -> tuple[tuple[Column, ...], tuple[str, ...]]:
+    """The columns, with those of Kafka that clauses name; and the sources where these are its partitions."""
+    origin = clauses.get("FROM") or clauses.get("USING")
+    if origin is None or origin.expressions[0].name.lower() != "kafka":
+        return columns, ()
+    declared = {column.name.lower() for column in columns}
+    sources = [part.name.lower() for part in clauses["SOURCE BY"].expressions] if "SOURCE BY" in clauses else []
+    by_partition = sources == ["partition"] and "partition" not in declared
+    topics = origin.expressions[-1].name
+    several = "," in topics or topics.startswith("^") or clauses.get("USING") is origin
+    partitions = (("kafka_topic",) if several else ()) + ("kafka_partition",) if by_partition else ()
+    named = [part.name.lower() for words in NAMING if words in clauses for part in clauses[words].expressions]
+    added = [name for name in dict.fromkeys((*named, *partitions)) if name in OF_RECORDS and name not in declared]
+    return (*columns, *(Column(name, OF_RECORDS[name]) for name in added)), partitions
+
+
+def arrives_by_record(clauses: dict[str, Clause], columns: tuple[Column, ...], time: Column | None) -> bool:
+    """Whether rows have a time of their own, and beside it that of their record, which is when they arrived."""
+    origin = clauses.get("FROM")
+    if origin is None or origin.expressions[0].name.lower() != "kafka" or time is None:
+        return False
+    own = {column.name.lower(): column.type for column in columns}
+    is_value = not own.keys() <= RAW
+    is_other = time.name.lower() != NOTED.name and kind_of(time) is not TimeKind.SEQUENCE
+    return is_value and is_other and own.get(NOTED.name, NOTED.type) == NOTED.type
+
+
+def options_of_topics(topics: str, options: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The options by which Spark knows topics, or a pattern of their names, which begins with ^; from the beginning on.
+
+    >>> options_of_topics("cars", [("servers", "localhost:9092")])[:2]
+    [('subscribe', 'cars'), ('kafka.bootstrap.servers', 'localhost:9092')]
+    """
+    own = {"servers": "kafka.bootstrap.servers", "starting": "startingOffsets"}
+    named = [(own.get(name.lower(), name), value) for name, value in options]
+    known = {name.lower() for name, _ in named}
+    named += [] if "startingoffsets" in known else [("startingOffsets", "earliest")]
+    return [("subscribePattern" if topics.startswith("^") else "subscribe", topics), *named]
