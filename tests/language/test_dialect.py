@@ -126,6 +126,8 @@ def test_other_spellings_mean_the_same(text: str) -> None:
         "SELECT max(a) OVER (ORDER BY c RANGE BETWEEN INTERVAL '5' MINUTE PRECEDING AND CURRENT ROW) AS x FROM t",
         "SELECT a FROM t QUALIFY row_number() OVER (PARTITION BY b ORDER BY c) = 1",
         "SELECT DISTINCT ON (a, b) c FROM t",
+        "SELECT a FROM t LEFT SEMI JOIN s ON t.x = s.x",
+        "SELECT a FROM t WHERE NOT EXISTS(SELECT 1 FROM s WHERE s.x = t.x) AND b IN (SELECT b FROM s)",
         "SELECT CAST(60S AS INT), 5D, 3L FROM t",
         "WITH a AS (SELECT 1 AS x) SELECT * FROM a",
     ],
