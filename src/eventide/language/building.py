@@ -331,7 +331,7 @@ class Builder:
         self._check_unread(key, tree)
         if kind == "query":
             del self.outputs[key], self.queries[key]
-            self._forget_unread()
+            self.forget_unread()
         else:
             del self.streams[key]
         return DropStatement(piece.place, piece.text, kind, name)
@@ -352,7 +352,7 @@ class Builder:
         """The queries that were made of sub-queries."""
         return {key for key, known in self.queries.items() if known.hidden}
 
-    def _forget_unread(self) -> None:
+    def forget_unread(self) -> None:
         """Take out what was made for a query that is gone."""
         while unread := {k for k in self._hidden if not any(k in _read_by(known) for known in self.queries.values())}:
             for key in unread:

@@ -311,7 +311,7 @@ def format_by_ending(path: str) -> str | None:
     return endings.get(name.rsplit(".", 1)[-1]) if "." in name else None
 
 
-DIRECTORIES = ("parquet", "json", "csv")
+DIRECTORIES = ("parquet", "json", "csv", "delta")
 TARGETS = {"kafka": ("topic", "servers"), "postgres": ("table", "url")}
 """What else results go to: what its place is called, and the option that says where it is."""
 PLACES = {**dict.fromkeys(DIRECTORIES, "directory"), **{kind: place for kind, (place, _) in TARGETS.items()}}
