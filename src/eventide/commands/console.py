@@ -16,8 +16,8 @@ from eventide.errors import DeclarationError, EngineError, InputError
 from eventide.language.script import Script, read_script
 from eventide.launch.logs import say
 from eventide.launch.settings import RunSettings, script_of
+from eventide.masking import masked_text
 from eventide.plan.binding import as_run
-from eventide.plan.declared.secrets import masked_text
 from eventide.report.stopped_run import read_progress
 from eventide.storage.storage import MissingFileError, Storage
 

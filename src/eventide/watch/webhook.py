@@ -21,7 +21,7 @@ import urllib.request
 from urllib.parse import urlsplit
 
 from eventide.errors import DeclarationError
-from eventide.plan.declared.secrets import masked_text
+from eventide.masking import masked_text
 from eventide.watch.alert import Alert
 
 log = logging.getLogger(__name__)
