@@ -55,6 +55,7 @@ WINDOW_CLAUSES: Mapping[str, Parts] = {
     "WATTR": ("name",),
     "OFFSET": ("amount",),
     "EMPTY WINDOWS": (),
+    "ESTIMATOR": ("name",),
     **dict.fromkeys(("RETAIN", "SLACK", "DRATIO"), ("amount",)),
 }
 INTO_CLAUSES: Mapping[str, Parts] = {
@@ -62,8 +63,7 @@ INTO_CLAUSES: Mapping[str, Parts] = {
     "INTO": ("output",),
     "FORMAT": ("name",),
     "OPTIONS": ("pairs",),
-    "EMIT IMMEDIATELY": (),
-    "EMIT IN ORDER OF TIME": (),
+    **dict.fromkeys(("EMIT IMMEDIATELY", "EMIT IN ORDER OF TIME"), ()),
 }
 PROD_CLAUSES: Mapping[str, Parts] = {
     "PROD EVERY": ("amount",),

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from eventide.language.grammar.source_text import SourceText
 
 
+IN_WINDOWS = ("SLACK", "DRATIO", "ESTIMATOR")
+"""Clauses of a window that say how the stream finds its heartbeats (disorder controllers, Kim et al., section 4)."""
+
+
 class EventideNode(exp.Expression, ABC):
     """A node of ours; it is written as its `words` say."""
 
