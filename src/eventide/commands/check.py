@@ -38,9 +38,9 @@ from eventide.language.grammar.spelling import nearest
 from eventide.language.script import Function, Script, read_anyway
 from eventide.launch.settings import RunSettings, shown_as, text_of
 from eventide.launch.user_functions import local_backend, signature_of
+from eventide.masking import masked_text
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.rows import Queue
-from eventide.plan.declared.secrets import masked_text
 from eventide.plan.declared.stream import Stream
 from eventide.report.plan import bound_steps
 from eventide.sinks.sink import Memory
