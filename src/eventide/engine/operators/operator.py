@@ -175,7 +175,7 @@ class Operator(ABC):
         """The columns of the rows that come into a port."""
 
     def renames(self, port: str) -> Mapping[str, str]:
-        """Columns of the layout that have another name in the port's own rows (`plan.bound.rows.port`), with that name."""
+        """Columns of the layout that have another name in the port's own rows, with that name (`bound.rows.port`)."""
         return {}
 
     @abstractmethod
