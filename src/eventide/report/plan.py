@@ -40,12 +40,13 @@ from eventide.engine.round.reduce import Reducer
 from eventide.errors import DeclarationError
 from eventide.language.script import Function
 from eventide.launch.user_functions import local_backend
+from eventide.masking import masked_text
 from eventide.plan.binding import BoundOperator, BoundProgram, running
 from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.program import Operator, Program, reads
 from eventide.plan.declared.query import Prods, Query
 from eventide.plan.declared.query import in_words as prods_in_words
-from eventide.plan.declared.secrets import masked, masked_text
+from eventide.plan.declared.secrets import masked
 from eventide.plan.declared.stream import Input, Stream, TimeKind, Timestamps
 from eventide.plan.declared.window import GrowingWindow, RowWindow, SameWindow, SessionWindow
 from eventide.plan.expressions.spark_dialect import SPARK

@@ -34,7 +34,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from eventide.errors import DataFaultError, DeclarationError, EngineError, EventideError, InputError, first_line
-from eventide.plan.declared.secrets import masked_text
+from eventide.masking import masked_text
 from eventide.plan.declared.stream import Stream
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ STREAM_CLAUSES: Mapping[str, Parts] = {
     "OPTIONS": ("pairs",),
     "FORMAT": ("name",),
     "LIMIT": ("quota", "PER", "ROUND"),
-    "TIMESTAMP BY": ("name",),
+    "TIMESTAMP BY": ("time",),
     "SOURCE BY": ("names",),
     "EXPECTING": ("sources",),
     "GIVE UP AFTER": ("amount",),
@@ -55,6 +55,7 @@ WINDOW_CLAUSES: Mapping[str, Parts] = {
     "WATTR": ("name",),
     "OFFSET": ("amount",),
     "EMPTY WINDOWS": (),
+    "ESTIMATOR": ("name",),
     **dict.fromkeys(("RETAIN", "SLACK", "DRATIO"), ("amount",)),
 }
 INTO_CLAUSES: Mapping[str, Parts] = {
@@ -62,8 +63,7 @@ INTO_CLAUSES: Mapping[str, Parts] = {
     "INTO": ("output",),
     "FORMAT": ("name",),
     "OPTIONS": ("pairs",),
-    "EMIT IMMEDIATELY": (),
-    "EMIT IN ORDER OF TIME": (),
+    **dict.fromkeys(("EMIT IMMEDIATELY", "EMIT IN ORDER OF TIME"), ()),
 }
 PROD_CLAUSES: Mapping[str, Parts] = {
     "PROD EVERY": ("amount",),

@@ -89,7 +89,7 @@ def _one_expression(sql: str, what: str) -> exp.Expression:
     return found.copy()
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=8192)
 def _statements(sql: str) -> list[exp.Expr | None]:
     """What was read, to be copied and not changed: every step from a text to a plan looks at the same expression."""
     return list(sqlglot.parse(f"SELECT {sql}", read=SPARK))
@@ -157,7 +157,17 @@ def name_of(call: exp.Expr) -> str:
     if isinstance(call, exp.Binary | exp.Connector):
         # An operator's text starts with its first operand.
         return call.key
-    return call.sql(SPARK).split("(", 1)[0].strip().lower()
+    outline = type(call)(**{key: _outlined(value) for key, value in call.args.items()})
+    return outline.sql(SPARK).split("(", 1)[0].strip().lower()
+
+
+def _outlined(value: object) -> object:
+    """An argument, or a place for one: calls within calls are asked for their names one after the other."""
+    if isinstance(value, list):
+        return [_outlined(one) for one in value]
+    if isinstance(value, exp.Func | exp.Binary | exp.Unary):
+        return exp.column("x")
+    return value.copy() if isinstance(value, exp.Expr) else value
 
 
 def only_where(aggregate: str, condition: str) -> str:
