@@ -26,7 +26,7 @@ STREAM_CLAUSES: Mapping[str, Parts] = {
     "OPTIONS": ("pairs",),
     "FORMAT": ("name",),
     "LIMIT": ("quota", "PER", "ROUND"),
-    "TIMESTAMP BY": ("name",),
+    "TIMESTAMP BY": ("time",),
     "SOURCE BY": ("names",),
     "EXPECTING": ("sources",),
     "GIVE UP AFTER": ("amount",),
