@@ -182,6 +182,7 @@ class Postgres:
         except EngineError as error:
             # Whatever it is, a worker that died or one without psycopg: if it is no accident, the driver tells it.
             log.warning("this process writes the results of %r itself: %s", results.query, error)
+            self._run(what, lambda target: target.unstage(staging), PATIENCE)
             return None
         for refused in filter(None, told):
             raise refused

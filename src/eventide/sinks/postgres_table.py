@@ -194,7 +194,7 @@ class Target:
             return
         columns = _listed(results.schema.names)
         self.run("INSERT INTO {table} ({c}) SELECT {c} FROM {s} ORDER BY {part}, {order}", c=columns, **staged.names)
-        self.run("DROP TABLE {s}", **staged.names)
+        self.unstage(staged)
 
     def put(self, results: Results, lines: LineWriter, key: Sequence[str], staged: Staging | None = None) -> None:
         """Put the rows into the table, in the place of those with the same key."""
@@ -220,15 +220,19 @@ class Target:
             c=columns, key=_listed(key), **staging.names,
         )  # fmt: skip
         if staged is not None:
-            self.run("DROP TABLE {s}", **staging.names)
+            self.unstage(staging)
 
     def stage(self, schema: pa.Schema, query: str) -> Staging:
         """Make a table for what others send, that lasts until it is taken over."""
         name = f"eventide_staging_{sha256(f'{self.name} {query}'.encode()).hexdigest()[:12]}"
         staging = Staging((*self.name.split(".")[:-1], name))
-        self.run("DROP TABLE IF EXISTS {s}", **staging.names)
+        self.unstage(staging)
         self._make_staging("CREATE TABLE {s}", schema, staging)
         return staging
+
+    def unstage(self, staging: Staging) -> None:
+        """Remove such a table, if it is there."""
+        self.run("DROP TABLE IF EXISTS {s}", **staging.names)
 
     def _make_staging(self, create: str, schema: pa.Schema, staging: Staging) -> None:
         columns = _listed(schema.names)
