@@ -8,9 +8,20 @@ Traceback (most recent call last):
 eventide.errors.DeclarationError: drop ratio 3 is not between 0 and 1: write 0.03 for 3 %
 """
 
+from __future__ import annotations
+
+from eventide.masking import masked_text
+
 
 class EventideError(Exception):
-    """The root of every error that Eventide raises on purpose."""
+    """The root of every error that Eventide raises on purpose. Its message shows no secret.
+
+    >>> str(EngineError("no server at postgresql://eve:hunter2@db"))
+    'no server at postgresql://eve:***@db'
+    """
+
+    def __str__(self) -> str:
+        return masked_text(super().__str__())
 
 
 class DeclarationError(EventideError, ValueError):
@@ -66,7 +77,8 @@ class LanguageError(DeclarationError):
     def __str__(self) -> str:
         # A tab before the place stays a tab, so that the marker stands below it on every screen.
         before = "".join("\t" if c == "\t" else " " for c in self.text[: self.column - 1])
-        shown = f"{self.file or '<text>'}:{self.line}:{self.column}: {self.message}\n    {self.text}\n    {before}^"
+        place, said = f"{self.file or '<text>'}:{self.line}:{self.column}", masked_text(self.message)
+        shown = f"{place}: {said}\n    {self.text}\n    {before}^"
         return f"{shown}\n  {self.hint}" if self.hint else shown
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:

@@ -161,3 +161,40 @@ def test_what_spark_would_refuse_of_records_is_told_before_it_starts(
     ran = here("check", "doors.sql")
     assert ran.code == 2
     assert message in ran.out
+
+
+def test_every_wrong_statement_is_told_and_nothing_that_only_follows_from_one() -> None:
+    script = """CREATE STREAM a (ts TIMESTAMP, k STRING, v INT) FROM json 'in' OPTIONS (multiLine 'maybe');
+CREATE STREAM b (ts TIMESTAMP, k STRNG) FROM csv 'b';
+CREATE STREAM c (ts TIMESTAMP, k STRING) FROM csv 'b' OPTIONS (sepp ';');
+SELECT max(vv) FROM a [RANGE 5];
+SELECT max(k) FROM b [RANGE 5];
+CREATE QUERY wrong AS SELECT k, sum(v) FROM a;
+SELECT * FROM wrong;
+SELECT sum(k + nofun(v)) AS x FROM a [RANGE 5];
+SELECT max(v) FROM a [RANGE 5] INTO CONSOLE OPTIONS (rows 'many');
+SET every = 'often';
+SET engin = 'local';
+SELECT max(v) FROM a [RANGE 5] INTO CONSOLE OPTIONS (colour 'red');"""
+    found, checked = findings_of(script, "x.sql")
+    assert checked is None
+    errors = [(finding.line, finding.message) for finding in found if finding.severity == "error"]
+    assert [line for line, _ in errors] == [1, 2, 4, 6, 9, 10, 11, 12]
+    assert errors[0][1] == "stream 'a': multiLine is true or false, not 'maybe'"
+    assert [finding.line for finding in found if finding.severity == "warning"] == [3, 8]
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [
+        ("FROM csv 'in' OPTIONS (mode 'XX')", "mode is one of permissive, dropmalformed, failfast, not 'XX'"),
+        ("FROM json 'in' OPTIONS (maxFilesPerTrigger 'many')", "maxFilesPerTrigger is a whole number, not 'many'"),
+        ("FROM json 'in' LIMIT 10 ROWS PER ROUND", "json cannot be limited to 10 rows a round"),
+        ("FROM json 'in' OPTIONS (timestampFormat 'QQQ')", "has no option timestampformat=QQQ"),
+        ("FROM xml 'in'", "the local engine cannot read xml"),
+    ],
+)
+def test_what_an_input_would_be_refused_for_when_it_runs_is_an_error(given: str, wrong: str) -> None:
+    script = f"SET engine = 'local';\nCREATE STREAM s (ts TIMESTAMP) {given};\nSELECT count(*) FROM s [RANGE 5];"
+    [finding] = [one for one in findings_of(script, "x.sql")[0] if one.severity == "error"]
+    assert (finding.line, wrong in finding.message) == (2, True), finding.message

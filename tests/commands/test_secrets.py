@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
+import traceback
 from pathlib import Path
 
 import pytest
 
-from eventide.errors import DeclarationError, LanguageError
+from eventide.errors import DeclarationError, EngineError, LanguageError
 from eventide.language.script import read_script
 from eventide.launch.logs import JsonFormatter, KeyValueFormatter
-from eventide.plan.declared.secrets import masked_text
+from eventide.masking import masked_text
 from eventide.sinks.sink import sink_of
 from eventide.sources.options import input_of
 from scripts.servers import free_port
@@ -102,6 +103,16 @@ def test_what_was_read_is_masked_in_every_log() -> None:
     assert KeyValueFormatter().format(record).endswith("INFO *** refused given=***")
     entry = json.loads(JsonFormatter().format(record))
     assert (entry["event"], entry["given"]) == ("*** refused", "***")
+
+
+@pytest.mark.usefixtures("secrets")
+def test_an_error_that_python_prints_shows_no_secret_either() -> None:
+    """Only what commands print was masked; from Python, a message of a driver was shown as it was."""
+    input_of(read_script(ELSEWHERE).program.streams[0])
+    for raised in (EngineError("token-hunter3 refused"), LanguageError("no option password 'hunter2'", text="x")):
+        shown = "".join(traceback.format_exception(raised))
+        assert "hunter" not in shown
+        assert "***" in shown
 
 
 def test_a_secret_that_is_not_there_is_told_with_its_place(tmp_path: Path) -> None:

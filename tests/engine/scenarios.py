@@ -24,7 +24,7 @@ from eventide.eventtime.policies.own_progress import OwnProgress
 from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.stream import Stream, columns
-from eventide.plan.declared.window import RowWindow, SessionWindow, Window
+from eventide.plan.declared.window import GrowingWindow, RowWindow, SessionWindow, Window
 from eventide.testing.oracle import Result, Round, answers
 from eventide.testing.questions import Aggregate, Condition, Question, Row
 from eventide.testing.trial import Trial, TrialOutput
@@ -121,9 +121,7 @@ CONDITIONS = st.builds(Condition, st.just("v"), st.sampled_from([">", ">=", "<",
 @st.composite
 def questions(draw: st.DrawFn, name: str) -> Question:
     """Windows that tumble, slide, do not divide each other, are shifted, leave gaps, count rows, are shown empty."""
-    if draw(st.sampled_from([False, False, False, False, True])):
-        return draw(sessions(name))
-    shape = draw(st.sampled_from(["time", "time, retained", "time, shown empty", "rows"]))
+    shape = draw(st.sampled_from(["time", "time, retained", "time, shown empty", "time, growing", "rows"]))
     groups = draw(st.sampled_from([("k",), (), ("source",), ("k", "source"), ("v",)]))
     window: Window | RowWindow = RowWindow(draw(st.integers(1, 5)), draw(st.integers(1, 5)))
     retain = 0
@@ -131,8 +129,12 @@ def questions(draw: st.DrawFn, name: str) -> Question:
         # Where empty windows are shown there must be some, so they are short.
         lengths = st.integers(1, 4) if shape == "time, shown empty" else st.integers(1, 12)
         window = Window(draw(lengths), draw(lengths), draw(st.integers(-5, 15)), shape == "time, shown empty")
+        if shape == "time, growing":
+            step = draw(st.integers(1, 4))
+            window = GrowingWindow(step * draw(st.integers(1, 5)), step, draw(st.integers(-5, 15)))
         groups = () if window.empty else groups
-        retain = draw(st.integers(window.range, 30)) if shape == "time, retained" else 0
+        retained = shape == "time, retained" or (shape == "time, growing" and draw(st.booleans()))
+        retain = draw(st.integers(window.range, 30)) if retained else 0
     # A row-keeping aggregate makes the slices of the whole query keep rows: both kinds have to come often.
     among = draw(st.sampled_from([REDUCIBLE, AGGREGATES]))
     aggregates = draw(st.lists(st.sampled_from(among), min_size=1, max_size=3, unique=True))
@@ -179,7 +181,8 @@ def rows(draw: st.DrawFn, around: int) -> Row:
 @st.composite
 def scenarios(draw: st.DrawFn) -> Scenario:
     """Time goes on by a few in every round; rows come from before and after it, and promises are behind it."""
-    asked = tuple(draw(questions(f"q{number}")) for number in range(draw(st.integers(1, 3))))
+    kinds = [draw(st.sampled_from([questions, questions, questions, sessions])) for _ in range(draw(st.integers(1, 3)))]
+    asked = tuple(draw(kind(f"q{number}")) for number, kind in enumerate(kinds))
     story: list[Round] = []
     now, reached = -15, NEVER
     for _ in range(draw(st.integers(2, 7))):

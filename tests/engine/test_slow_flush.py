@@ -53,12 +53,18 @@ def play(scenario: Scenario, duckdb_executor: DuckDBExecutor, flush_rows: int | 
 
 
 def answered_when_emitted(scenario: Scenario, question: Question, emitted: list[dict[str, int]]) -> list[OracleAnswer]:
-    """Brute force, told of each window by when it was emitted: until then it counts what comes for it."""
-    rounds = [
+    """Brute force that is given when each window was emitted: until then the window counts what comes for it.
+
+    The end emits what waits for its turn: first what heartbeats had closed, empty windows up to there too.
+    """
+    promised = scenario.promised()
+    *rounds, end = [
         replace(one, heartbeat=None if to[question.name] in (NEVER, FOREVER) else to[question.name] - 1)
-        for one, to in zip(scenario.promised(), emitted, strict=True)
+        for one, to in zip(promised, emitted, strict=True)
     ]
-    return answers(question, "t", rounds)
+    reached = Round(heartbeat=max(NEVER if one.heartbeat is None else one.heartbeat for one in promised))
+    *found, waiting, last = answers(question, "t", [*rounds, reached, end])
+    return [*found, OracleAnswer(waiting.final + last.final, late=last.late)]
 
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])

@@ -85,7 +85,7 @@ def stood(policy: Policy, rounds: list[tuple[int, list[tuple[int, int]]]]) -> Pr
     )
     bound = (time.heartbeat + 1) // 10 * 10
     held = np.array(sorted(pane for pane in panes if pane >= bound), dtype=np.int64)
-    opened = OpenTime("q", TimeKind.SEQUENCE, Window(10), 10, bound, held)
+    opened = OpenTime("q", TimeKind.SEQUENCE, Window(10), Window(10), bound, held)
     nobody = np.zeros(0, dtype=np.int64)
     return ProgressReport(program, record, lambda _: time.sources, lambda _: opened, lambda _: nobody, Scheduling())
 

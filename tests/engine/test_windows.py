@@ -8,23 +8,36 @@ from hypothesis import strategies as st
 
 from eventide.engine.operators.windows import closed_by, closing, holding, needed_from
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER
-from eventide.plan.declared.window import Window
+from eventide.plan.declared.window import GrowingWindow, Window
 
-windows = st.builds(Window, range=st.integers(1, 30), slide=st.integers(1, 40), offset=st.integers(-50, 50))
+sliding = st.builds(Window, range=st.integers(1, 30), slide=st.integers(1, 40), offset=st.integers(-50, 50))
+growing = st.builds(
+    lambda step, count, offset: GrowingWindow(step * count, step, offset),
+    st.integers(1, 8),
+    st.integers(1, 6),
+    st.integers(-50, 50),
+)
+windows = sliding | growing
 times = st.integers(-200, 200)
 
 
-def starts_holding(window: Window, time: int) -> list[int]:
-    """Starts of windows that hold an instant, by trying all of them."""
+def spans_holding(window: Window, time: int) -> list[tuple[int, int]]:
+    """The windows that hold an instant, by trying all of them."""
     around = range(time - window.range - window.slide, time + 1)
-    return [s for s in around if (s - window.offset) % window.slide == 0 and s <= time < s + window.range]
+    if isinstance(window, GrowingWindow):
+        starts = [s for s in around if (s - window.offset) % window.range == 0]
+        lengths = range(window.slide, window.range + 1, window.slide)
+        return [(s, s + length) for s in starts for length in lengths if s <= time < s + length]
+    starts = [s for s in around if (s - window.offset) % window.slide == 0]
+    return [(s, s + window.range) for s in starts if s <= time < s + window.range]
 
 
 @given(windows, times)
 def test_a_pane_lies_in_the_same_windows_as_every_instant_in_it(window: Window, time: int) -> None:
     pane = window.pane_of(time)
     assert pane <= time < pane + window.pane
-    assert list(window.starts_covering(pane)) == starts_holding(window, time)
+    assert list(window.starts_covering(pane)) == sorted({start for start, _ in spans_holding(window, time)})
+    assert spans_holding(window, pane) == spans_holding(window, time)
 
 
 @given(windows, st.lists(times, min_size=1, max_size=20), times, st.integers(0, 60))
@@ -34,12 +47,12 @@ def test_the_windows_that_close_are_those_that_end_between_two_bounds(
     panes = np.unique(np.array([window.pane_of(t) for t in rows], dtype=np.int64))
     before, after = closed_by(window, heartbeat), closed_by(window, heartbeat + step)
     found = closing(window, panes, before, after)
-    pairs = set(zip(found["pane"].to_pylist(), found["window_start"].to_pylist(), strict=True))
+    pairs = set(zip(*(found[name].to_pylist() for name in ("pane", "window_start", "window_end")), strict=True))
     expected = {
-        (window.pane_of(t), s)
+        (window.pane_of(t), start, end)
         for t in rows
-        for s in starts_holding(window, t)
-        if heartbeat < s + window.range - 1 <= heartbeat + step
+        for start, end in spans_holding(window, t)
+        if heartbeat < end - 1 <= heartbeat + step
     }
     assert pairs == expected
 
@@ -51,10 +64,10 @@ def test_a_pane_is_needed_exactly_while_one_of_its_windows_is_open_or_retained(
     bound = closed_by(window, heartbeat)
     needed = needed_from(window, bound, retain)
     for pane in range(window.pane_of(heartbeat - 150), heartbeat + 50, window.pane):
-        starts = starts_holding(window, pane)
-        if starts and any(s + window.range + retain > bound for s in starts):
+        spans = spans_holding(window, pane)
+        if spans and any(end + retain > bound for _, end in spans):
             assert pane >= needed, "a pane that a window needs was freed"
-        elif starts and pane < bound - retain:
+        elif spans and pane < bound - retain:
             assert pane < needed or window.slide > window.range, "a pane that no window needs was kept"
 
 
@@ -63,9 +76,9 @@ def test_windows_told_anew_come_with_all_their_panes(window: Window, changed: li
     panes = np.unique(np.array([window.pane_of(t) for t in changed], dtype=np.int64))
     bound = closed_by(window, heartbeat)
     found = holding(window, panes, NEVER, bound)
-    starts = {s for t in changed for s in starts_holding(window, t) if s + window.range <= bound}
-    assert set(found["window_start"].to_pylist()) == starts
-    assert found.num_rows == len(starts) * (window.range // window.pane)
+    spans = {(start, end) for t in changed for start, end in spans_holding(window, t) if end <= bound}
+    assert set(zip(found["window_start"].to_pylist(), found["window_end"].to_pylist(), strict=True)) == spans
+    assert found.num_rows == sum((end - start) // window.pane for start, end in spans)
 
 
 def test_the_ends_of_time_close_nothing_and_everything() -> None:

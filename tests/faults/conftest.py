@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.calm import Calm
-from tests.faults.program import EVERY, FEW
+from tests.faults.program import EVERY, FEW, ON_CLUSTER
 
 SOURCE = Path(__file__).with_name("shim.c")
 
@@ -38,3 +38,9 @@ def whole(shim: Path, tmp_path_factory: pytest.TempPathFactory) -> Calm:
 def small(shim: Path, tmp_path_factory: pytest.TempPathFactory) -> Calm:
     """A run of a few queries."""
     return Calm.of(shim, tmp_path_factory.mktemp("small") / "run", FEW)
+
+
+@pytest.fixture(scope="session")
+def far(shim: Path, tmp_path_factory: pytest.TempPathFactory) -> Calm:
+    """A run of all queries, with all state in files of a cluster."""
+    return Calm.of(shim, tmp_path_factory.mktemp("far") / "run", (*EVERY, ON_CLUSTER))

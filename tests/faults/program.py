@@ -24,6 +24,7 @@ from eventide.plan.declared.window import Window
 from eventide.sinks.directory import Directory
 from eventide.sinks.sink import Sink
 from eventide.storage.storage import Storage
+from tests.engine.cluster_here import ClusterHere
 
 OUT, CHECKPOINT, CHOSEN = "out", "checkpoint", "queries.json"
 FILES = 4
@@ -44,6 +45,8 @@ QUERIES = {
 }
 THROUGH, QUEUE = "through", "waiting"
 EVERY = (*QUERIES, THROUGH)
+ON_CLUSTER = "on the cluster"
+"""Stands among the queries: nothing stays with the driver, statements over state run as a worker of Spark runs them."""
 FEW = ("sums", "every")
 """Enough for every step of a round, where lives are many: what a life takes is statements."""
 
@@ -82,4 +85,9 @@ def engine(folder: Path) -> LocalEngine:
     declared = program(folder)
     sink: Sink = Directory(folder / OUT)
     names = [step.name for step in (*declared.queries, *declared.operators) if step.name != QUEUE]
-    return LocalEngine(declared, Storage.at(str(folder / CHECKPOINT)), dict.fromkeys(names, sink))
+    far = ON_CLUSTER in json.loads((folder / CHOSEN).read_text())
+    checkpoint, sinks = Storage.at(str(folder / CHECKPOINT)), dict.fromkeys(names, sink)
+    whole = LocalEngine(declared, checkpoint, sinks, backend=ClusterHere() if far else None)
+    if far:
+        whole.engine.executor.driver_memory = 0
+    return whole

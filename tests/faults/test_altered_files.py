@@ -53,9 +53,18 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
 @pytest.fixture(scope="module")
 def killed(shim: Path, whole: Calm, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as an engine left it that was killed when it had begun a round."""
-    begun = whole.operations.index(("rename", f"{CHECKPOINT}/intents/{KILLED_IN:010d}.json"))
-    folder = tmp_path_factory.mktemp("killed") / "run"
-    record(folder, whole.queries)
+    return killed_in(shim, whole, tmp_path_factory.mktemp("killed") / "run")
+
+
+@pytest.fixture(scope="module")
+def killed_far(shim: Path, far: Calm, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same of one whose state is on a cluster."""
+    return killed_in(shim, far, tmp_path_factory.mktemp("killed") / "run")
+
+
+def killed_in(shim: Path, calm: Calm, folder: Path) -> Path:
+    begun = calm.operations.index(("rename", f"{CHECKPOINT}/intents/{KILLED_IN:010d}.json"))
+    record(folder, calm.queries)
     assert [life.end for life in lived(shim, (folder, f"k:{begun + 1}"))] == ["killed"]
     return folder
 
@@ -114,6 +123,16 @@ def test_no_damaged_state_file_changes_a_result_in_silence(
     if how != "removed":
         records = [verdict for name, verdict in found.items() if "/rounds/" in name]
         assert records == ["warned"] * len(records)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", DAMAGE)
+def test_no_damaged_state_file_on_a_cluster_changes_a_result_in_silence(
+    how: str, shim: Path, killed_far: Path, tmp_path: Path, far: Calm
+) -> None:
+    names = [name for name in state_files(killed_far)[MEET[how]] if "/slices/" in name or how != "altered"]
+    found = verdicts(shim, killed_far, names[::2], how, tmp_path, far)
+    assert set(found.values()) & {"warned", "refused"}
 
 
 @pytest.mark.slow

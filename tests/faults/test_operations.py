@@ -71,6 +71,12 @@ def test_killed_here_and_there_with_an_operator_of_every_kind(shim: Path, whole:
 
 
 @pytest.mark.slow
+def test_killed_here_and_there_with_all_state_on_a_cluster(shim: Path, far: Calm, tmp_path: Path) -> None:
+    lives = survived(shim, far, tmp_path / "run", [f"k:{number}" for number in operations(far)[::14]])
+    assert sum(life.end == "killed" for life in lives) > 5
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("error", ["ENOSPC", "EIO"])
 def test_a_disk_that_fails_for_good_is_told_with_the_way_out(
     error: str, shim: Path, small: Calm, tmp_path: Path

@@ -28,6 +28,7 @@ SCRIPTS: dict[str, Callable[[int], str]] = {
     "sub-queries": lambda n: STREAM.format("") + "SELECT max(n) FROM (SELECT count(*) AS n FROM S [RANGE 1 s]);\n" * n,
     "joins": lambda n: STREAM.format("") + "SELECT a.ts, a.v FROM S a JOIN S b ON a.ts = b.ts AND a.v = b.v;\n" * n,
     "explained": lambda n: STREAM.format("") + "EXPLAIN SELECT sum(v) FROM S [RANGE 1 s];\n" * n,
+    "casts": lambda n: STREAM.format("") + f"SELECT ts, v{'::INT' * n} AS x FROM S;",
     "columns": lambda n: f"CREATE STREAM S (ts TIMESTAMP, {', '.join(f'c{i} INT' for i in range(n))}) FROM json 'in';"
     + f"SELECT {', '.join(f'sum(c{i}) AS s{i}' for i in range(n))} FROM S [RANGE 1 s];",
 }  # fmt: skip

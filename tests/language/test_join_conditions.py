@@ -30,12 +30,15 @@ def sides(draw: st.DrawFn, name: str) -> str:
 def conditions(draw: st.DrawFn) -> str:
     """A comparison of both sides."""
     one, other = draw(st.permutations([draw(sides("l")), draw(sides("r"))]))
-    form = draw(st.sampled_from(["compare", "compare", "between", "distance", "difference"]))
+    form = draw(st.sampled_from(["compare", "compare", "between", "mixed", "distance", "difference"]))
     operator = draw(st.sampled_from(["=", "<", "<=", ">", ">="]))
     if form == "compare":
         return f"{one} {operator} {other}"
     if form == "between":
         return f"{one} BETWEEN {other} - {draw(numbers)} AND {other} + {draw(numbers)}"
+    if form == "mixed":
+        # One half compares times, the other one anything.
+        return f"{one} BETWEEN {other} - {draw(numbers)} AND {draw(sides('r'))}"
     if form == "distance":
         return f"abs({one} - {other}) {draw(st.sampled_from(['<', '<=']))} {draw(numbers)}"
     return f"{one} - {other} {operator} {draw(numbers)}"

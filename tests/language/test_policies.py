@@ -217,6 +217,15 @@ def test_slack_and_drop_ratio_in_a_window_are_the_policy_of_the_stream() -> None
     assert script.program.streams[0].policy == Timeout(Cap(DropRatio(0.05), rows=20), 9 * SECOND)
 
 
+def test_an_estimator_in_a_window_is_that_of_the_stream() -> None:
+    script = read_script(S.format("") + QUERY.format("WATTR ts DRATIO 5% SLACK 20 ESTIMATOR KIM"))
+    assert script.program.streams[0].policy == Kim(0.05, 20)
+    script = read_script(S.format("") + QUERY.format("DRATIO 5% ESTIMATOR ADHOC"))
+    assert script.program.streams[0].policy == KimAdhoc(0.05)
+    with pytest.raises(LanguageError, match="ESTIMATOR without DRATIO"):
+        read_script(S.format("") + QUERY.format("ESTIMATOR KIM"))
+
+
 def test_two_queries_may_say_the_same_of_a_stream_but_nothing_else() -> None:
     same = read_script(S.format("") + QUERY.format("SLACK 60 s") + QUERY.format("") + QUERY.format("SLACK 1 minute"))
     assert same.program.streams[0].policy == FixedDelay(60 * SECOND)

@@ -319,7 +319,7 @@ REFUSED = {
     "SELECT max(v) FROM N [RANGE 5 SLIDE 0]": (3, 37, "SLIDE 0 is no length", None),
     "SELECT max(v) FROM S GROUP BY window(k, '5 minutes')": (3, 31, "goes by the time of the stream", "its time is ts"),
     "SELECT max(v) FROM S GROUP BY window(ts, '5 parsecs')": (3, 42, "'parsecs' is no unit", None),
-    "SELECT max(v) FROM S GROUP BY window(ts, 5)": (3, 31, "expected window(time", None),
+    "SELECT max(v) FROM S GROUP BY window(ts, 5)": (3, 42, "expected window(time", None),
     "SELECT max(v) FROM S [RANGE 5] GROUP BY window(ts, '5 s')": (3, 41, "this is its second", None),
     "SELECT max(v) FROM N [RANGE 5] ORDER BY k": (3, 41, "neither in an aggregate nor a group", None),
     "CREATE QUERY a AS SELECT max(m) FROM (SELECT max(v) m FROM N [RANGE 5]) [RANGE 9 RETAIN 9]": (

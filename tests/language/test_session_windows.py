@@ -59,6 +59,7 @@ REFUSED = {
     "GROUP BY session_window(ts)": "expected session_window",
     "GROUP BY TUMBLE(ts, n)": "expected TUMBLE",
     "GROUP BY HOP(ts, INTERVAL '5' MINUTES)": "expected HOP",
+    "[SESSION 10 minutes PARTITION BY n] GROUP BY k": "those of its groups, and PARTITION BY names others",
 }
 
 

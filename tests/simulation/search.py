@@ -5,12 +5,14 @@ Law: a story that was made small still goes wrong in the same way. What is print
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import cache
 
 from eventide.duckdb.executor import DuckDBExecutor
 from eventide.errors import EventideError
-from tests.simulation.player import Player, judge
+from tests.simulation.player import Player, RememberingExecutor, judge
 from tests.simulation.story import Story, story_of
 
 TRIALS = 150
@@ -53,6 +55,18 @@ def failure_of(
     gone = smallest(story.parts(), lambda parts: _kind(wrong_of(story.without(parts), executor, player)) == kind)
     small = story.without(gone)
     return Failure(small, tuple(gone), wrong_of(small, executor, player) or why)
+
+
+def failures_of(seeds: range) -> list[str]:
+    """What goes wrong in some stories, in words; for a process that does nothing else."""
+    logging.disable(logging.WARNING)
+    return [str(failure) for seed in seeds if (failure := failure_of(seed, the_executor())) is not None]
+
+
+@cache
+def the_executor() -> RememberingExecutor:
+    """That of this process."""
+    return RememberingExecutor()
 
 
 def smallest(parts: list[str], fails: Callable[[list[str]], bool]) -> list[str]:

@@ -25,7 +25,7 @@ def test_every_name_gives_its_sink() -> None:
             "avro",
             "out",
             {},
-            "there is no sink of format 'avro': choose parquet, json, csv, kafka, postgres, console or memory",
+            "there is no sink of format 'avro': choose parquet, json, csv, delta, kafka, postgres, console or memory",
         ),
         ("csv", None, {}, "a sink of format 'csv' needs a directory: INTO csv 'path'"),
         ("memory", "out", {}, "a sink of format 'memory' writes no files: leave 'out' out"),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-VALUES = [b'{"n": 1, "s": "a"}', b'{"n": "x"}', None, b" ", b'{"n": 2, "n": 3}']
+VALUES = [b'{"n": 1, "s": "a"}', b'{"n": "x"}', None, b" ", b'{"n": 2, "n": 3}', b'[{"n": 4}]']
 CSV_VALUES = [b'1,"a, b"', b"x,y", b"1", b"3,"]
 
 
@@ -80,6 +80,8 @@ def test_json_values_are_parsed_and_broken_ones_kept(spark: SparkSession, tmp_pa
         (None, 2, None, ""),
         (None, 3, None, ""),
         (3, 4, None, None),
+        # A record is one row, as on the local engine; in a file this would be one for each object.
+        (None, 5, None, '[{"n": 4}]'),
     ]
     assert rows_of(spark, stream, tmp_path) == sorted(expected, key=repr)
 

@@ -31,7 +31,7 @@ from eventide.language.row_query import clock_of
 from eventide.plan.declared.over import Over
 from eventide.plan.declared.query import Named, Query
 from eventide.plan.declared.rows import Rows, sampled
-from eventide.plan.declared.stream import WINDOW_END, Derived, TimeKind
+from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, Derived, TimeKind
 from eventide.plan.declared.window import RowWindow, SameWindow, SessionWindow, Window
 from eventide.plan.expressions.columns import Column, named
 from eventide.plan.expressions.parse import check_columns, parsed
@@ -106,7 +106,8 @@ class QueryBuilder(ReadableRows):
                 "an aggregate over a stream never ends without a window: add .window('5 minutes', '1 minute'), "
                 ".sessions('10 minutes') or .rows(100)"
             )
-        columns = (*self._known, *(Column(group.name, "") for group in self.groups))
+        edges = (WINDOW_START, WINDOW_END)
+        columns = (*self._known, *(Column(name, "") for name in (*(group.name for group in self.groups), *edges)))
         select = [value for each in aggregates for value in self._values(each, columns)]
         select += [value_named(each, columns, self._owner, name) for name, each in named.items()]
         for condition in self.on_groups:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from eventide.api.arguments import Length, length
 from eventide.errors import DeclarationError
-from eventide.plan.declared.window import RowWindow, SessionWindow, Window
+from eventide.plan.declared.window import GrowingWindow, RowWindow, SessionWindow, Window
 
 if TYPE_CHECKING:
     from eventide.api.query_builder import QueryBuilder
@@ -28,12 +28,14 @@ class WindowedRows(ABC):
         range: Length,
         slide: Length | None = None,
         *,
+        step: Length | None = None,
         offset: Length | None = None,
         empty: bool = False,
         retain: Length | None = None,
     ) -> QueryBuilder:
         """Aggregate in windows of time, `range` long, one every `slide` (by default as long as `range`).
 
+        With a `step` they begin every `range` and grow to that by one step after the other (CUMULATE).
         `offset` shifts the start of windows. `empty` gives results of windows without rows, too. `retain` is how long
         after its end late rows still revise a window.
 
@@ -42,14 +44,21 @@ class WindowedRows(ABC):
         >>> cars = stream(pa.table({"t": [1, 12, 18]}), time="t")
         >>> cars.window(20, 10).agg(n="count(*)").run().column("n").to_pylist()
         [1, 3, 2]
+        >>> cars.window(20, step=10).agg(n="count(*)").run().column("n").to_pylist()
+        [1, 3]
         """
         builder = self._builder
         kind = builder.stream.time_kind
         long = length(range, kind, "the range of the window")
-        step = long if slide is None else length(slide, kind, "the slide of the window")
+        slid = long if slide is None else length(slide, kind, "the slide of the window")
         moved = 0 if offset is None else length(offset, kind, "the offset of the window")
         kept = 0 if retain is None else length(retain, kind, "how long windows are retained")
-        return builder._over(Window(long, step, moved, empty), kept)
+        if step is None:
+            return builder._over(Window(long, slid, moved, empty), kept)
+        if slide is not None:
+            raise DeclarationError("a window slides or grows: give `slide` for windows of one length, else `step`")
+        grows = length(step, kind, "the step of the window")
+        return builder._over(GrowingWindow(long, grows, moved, empty), kept)
 
     def rows(self, range: int, slide: int | None = None) -> QueryBuilder:
         """Aggregate in windows over the last `range` rows in the order of time, one every `slide` rows."""

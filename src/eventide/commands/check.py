@@ -20,32 +20,32 @@ from datetime import UTC, date, datetime
 
 import pyarrow as pa
 
+from eventide.commands.check_inputs import refused_locally, wrong_option
 from eventide.commands.outputs import check_outputs
 from eventide.commands.process import DONE, UNUSABLE
 from eventide.engine.local.engine import LocalEngine
-from eventide.errors import EventideError, LanguageError
+from eventide.errors import EventideError
 from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.eventtime.policies.wrappers.timeout import Timeout
 from eventide.language.grammar.source_text import (
     FunctionStatement,
     Place,
     QueryStatement,
-    ScriptStatement,
     SetStatement,
     StreamStatement,
 )
 from eventide.language.grammar.spelling import nearest
-from eventide.language.script import Function, Script, errors_in, read_script
+from eventide.language.script import Function, Script, read_anyway
 from eventide.launch.settings import RunSettings, shown_as, text_of
 from eventide.launch.user_functions import local_backend, signature_of
+from eventide.masking import masked_text
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.rows import Queue
-from eventide.plan.declared.secrets import masked_text
 from eventide.plan.declared.stream import Stream
 from eventide.report.plan import bound_steps
 from eventide.sinks.sink import Memory
 from eventide.sources.arrow_types import matched, readable_type
-from eventide.sources.local_input import Batches
+from eventide.sources.local_input import INPUTS, Batches, unknown_input
 from eventide.sources.options import split_options
 
 MOST_PARTS = 60
@@ -176,41 +176,62 @@ def findings_of(text: str, file: str) -> tuple[list[Finding], Script | None]:
     >>> findings_of("", "empty.sql")[0][0].message
     'there is nothing in it: declare a stream and a query'
     """
-    try:
-        script = read_script(text, file)
-    except LanguageError:
-        errors = errors_in(text, file)
-        return [Finding("error", e.file or file, e.line, e.column, e.message, e.text, e.hint) for e in errors], None
+    script, errors = read_anyway(text, file)
+    found = [Finding("error", e.file or file, e.line, e.column, e.message, e.text, e.hint) for e in errors]
+    if script is None:
+        return found, None
     lines = text.split("\n")
-    found = [_at("warning", file, lines, w.line, w.column, w.message) for w in script.warnings]
+    if not errors:
+        # Of what is read by a statement that is wrong, nobody knows.
+        found += [_at("warning", file, lines, w.line, w.column, w.message) for w in script.warnings]
     found += _of_outputs(script, file, lines)
+    found += _of_settings(script, file, lines)
     found += _of_inputs(script, file, lines)
     found += _of_queries(script, file, lines)
-    if not script.statements:
+    if not script.statements and not errors:
         found.append(Finding("error", file, 1, 1, "there is nothing in it: declare a stream and a query"))
-    elif not script.program.steps:
+    elif not script.program.steps and not errors:
         found.append(Finding("warning", file, 1, 1, "there is no query in it: `run` would have nothing to do"))
-    return sorted(found, key=lambda finding: (finding.line, finding.column)), script
+    return sorted(found, key=lambda finding: (finding.line, finding.column)), None if errors else script
 
 
 def _of_outputs(script: Script, file: str, lines: list[str]) -> list[Finding]:
+    found = []
+    places = {s.name: s.place for s in script.statements if isinstance(s, QueryStatement)}
+    for output in script.outputs:
+        try:
+            check_outputs(replace(script, outputs=(output,)))
+        except EventideError as error:
+            found.append(_at("error", file, lines, *_place(places, output.query), str(error)))
+    return found
+
+
+def _of_settings(script: Script, file: str, lines: list[str]) -> list[Finding]:
+    """Each setting by itself, then all together."""
+    found = []
+    said = {s.key: s for s in script.statements if isinstance(s, SetStatement)}
+    for one in said.values():
+        try:
+            RunSettings.of({one.key: one.value})
+        except EventideError as error:
+            found.append(_at("error", file, lines, one.place.line, one.place.column, str(error)))
     try:
-        check_outputs(script)
-        RunSettings.of(script.settings)
+        if not found:
+            RunSettings.of(script.settings)
     except EventideError as error:
-        about = [s for s in script.statements if isinstance(s, QueryStatement | SetStatement) and _in(s, error)]
-        place = about[0].place if about else Place(1, 1)
-        return [_at("error", file, lines, place.line, place.column, str(error))]
-    return []
+        place = next((s.place for s in script.statements if isinstance(s, SetStatement)), Place(1, 1))
+        found.append(_at("error", file, lines, place.line, place.column, str(error)))
+    return found
 
 
 def _of_inputs(script: Script, file: str, lines: list[str]) -> list[Finding]:
     """Formats that are almost one that everybody has, and delays that end before the next round begins."""
     places = {s.name: s.place for s in script.statements if isinstance(s, StreamStatement)}
     try:
-        every = RunSettings.of(script.settings).every
+        settings = RunSettings.of(script.settings)
     except EventideError:
-        every = None
+        settings = RunSettings()
+    every, is_local = settings.every, settings.engine == "local"
     found = []
     for stream in script.program.streams:
         place = _place(places, stream.name)
@@ -219,8 +240,13 @@ def _of_inputs(script: Script, file: str, lines: list[str]) -> list[Finding]:
         if close is not None:
             message = f"{given!r} is no usual format: did you mean {close}? Spark is asked for a source of that name"
             found.append(_at("warning", file, lines, *place, message))
-        if (wrong := _wrong_record(stream)) is not None:
+        if (wrong := _wrong_record(stream) or wrong_option(stream)) is not None:
             found.append(_at("error", file, lines, *place, wrong))
+        elif is_local and given not in INPUTS:
+            found.append(_at("error", file, lines, *place, str(unknown_input(f"stream {stream.name!r}", given))))
+        elif (refused := refused_locally(stream)) is not None:
+            severity = "error" if is_local else "warning"
+            found.append(_at(severity, file, lines, *place, refused if is_local else f"{ONLY_SPARK}: {refused}"))
         policy = stream.policy.inner if isinstance(stream.policy, Timeout) else stream.policy
         if isinstance(policy, FixedDelay) and every is not None and 0 < policy.delay < every * SECOND:
             message = f"the delay is shorter than a round ({every:g} s): what trails by a round is late"
@@ -257,13 +283,14 @@ def _of_queries(script: Script, file: str, lines: list[str]) -> list[Finding]:
         if stream.input is None:
             message = f"stream {stream.name!r} has no input: add FROM format 'path', or FROM STDIN"
             found.append(_at("error", file, lines, *_place(places, stream.name), message))
+    broken = []
     for function in script.functions:
         try:
             signature_of(function)
         except EventideError as error:
-            found.append(_at("error", file, lines, *_place(places, function.name), str(error)))
-    if found:
-        return found
+            broken.append(_at("error", file, lines, *_place(places, function.name), str(error)))
+    if broken:
+        return [*found, *broken]
     outputs = [output.query for output in script.outputs]
     for name, why in bound_steps(script.program, script.functions, outputs).unbound.items():
         severity = "warning" if why.only_spark else "error"
@@ -289,11 +316,6 @@ def _place(places: dict[str, Place], name: str) -> tuple[int, int]:
     near = [place for other, place in places.items() if name.startswith(f"{other}_")]
     place = places.get(name, near[-1] if near else Place(1, 1))
     return place.line, place.column
-
-
-def _in(statement: ScriptStatement, error: EventideError) -> bool:
-    name = statement.key if isinstance(statement, SetStatement) else getattr(statement, "name", "")
-    return repr(name) in str(error)
 
 
 def _at(severity: str, file: str, lines: list[str], line: int, column: int, message: str) -> Finding:

@@ -45,7 +45,7 @@ from types import FrameType
 from typing import IO, Any, NoReturn
 
 from eventide.errors import CheckpointError, EngineError, EventideError, LanguageError
-from eventide.plan.declared.secrets import masked_text
+from eventide.masking import masked_text
 
 DONE = 0
 """All went well; also when Ctrl-C or SIGTERM asked for the end and the round under way was committed."""

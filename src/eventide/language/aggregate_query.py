@@ -28,11 +28,14 @@ from eventide.language.expression_text import (
 )
 from eventide.language.from_clause import FromReader
 from eventide.language.grammar.source_text import SourceText
-from eventide.language.group_by import Group, GroupReader, WindowReader, WindowRequest, refuse_over
+from eventide.language.group_by import Group, GroupReader, refuse_over
+from eventide.language.query_windows import WindowReader, WindowRequest
 from eventide.language.scope import TIME, Clock, Scope
+from eventide.language.window_calls import MARKS, marked_edges, unmarked
+from eventide.plan.bound.window_edges import edges_of
 from eventide.plan.declared.query import Named, OrderBy, Query
 from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, TimeKind
-from eventide.plan.declared.window import AnyWindow, RowWindow, SameWindow, SessionWindow, Window
+from eventide.plan.declared.window import AnyWindow, GrowingWindow, RowWindow, SameWindow, SessionWindow, Window
 from eventide.plan.expressions.columns import Column
 
 
@@ -122,7 +125,12 @@ class QueryReader:
         order = OrderReader(self.source).read(select, lambda e: self._over_results(e, reading))
         below = level.below.query if level.below is not None else None
         asked = WindowReader(
-            self.source, level.stream, level.times, below, lambda e: self.origin.spelled_out(e, level)
+            self.source,
+            level.stream,
+            level.times,
+            below,
+            lambda e: self.origin.spelled_out(e, level),
+            tuple(group.expression for group in groups.found),
         ).read(level.window, groups.buckets, select)
         try:
             query = Query(
@@ -177,14 +185,16 @@ class QueryReader:
         if isinstance(inner, exp.Column) and not inner.table and inner.name.lower() in names:
             reading.select_group(names[inner.name.lower()], named)
             return
-        expression = self.origin.spelled_out(inner, reading.level, names)
+        marked = marked_edges(inner, reading.level)
+        expression = self.origin.spelled_out(marked, reading.level, (*names, *MARKS))
+        of_window = any(column.name in MARKS for column in expression.find_all(exp.Column))
         if (same := next((group for group in reading.groups if group.is_same(expression)), None)) is not None:
             reading.select_group(same, named)
             return
         resolved = self._over_groups(expression.copy(), reading)
-        self._check_grouped(resolved, list(names))
-        if has_aggregate(expression):
-            reading.values.append(Named(reading.name(named, inner), spark_text(resolved)))
+        self._check_grouped(resolved, [*names, *MARKS])
+        if has_aggregate(expression) or of_window:
+            reading.values.append(Named(reading.name(named, inner), spark_text(unmarked(resolved))))
         else:
             spelled = _over_stream(resolved, reading)
             reading.groups.append(Group(reading.name(named, inner), spelled, spelled, True))
@@ -229,9 +239,10 @@ class QueryReader:
 
     def _over_results(self, expression: exp.Expr, reading: QueryDraft) -> exp.Expr:
         """An expression over aggregates and the names of the result's columns."""
-        resolved = self._over_groups(self.origin.spelled_out(expression, reading.level, reading.used), reading)
-        self._check_grouped(resolved, [name.lower() for name in reading.used])
-        return resolved
+        marked, known = marked_edges(expression, reading.level), (*reading.used, *MARKS)
+        resolved = self._over_groups(self.origin.spelled_out(marked, reading.level, known), reading)
+        self._check_grouped(resolved, [name.lower() for name in known])
+        return unmarked(resolved)
 
 
 def clock_of_results(query: Query, level: Scope, groups: list[Group]) -> Clock:
@@ -242,12 +253,16 @@ def clock_of_results(query: Query, level: Scope, groups: list[Group]) -> Clock:
     window = query.window
     kind = TimeKind.SEQUENCE if isinstance(window, RowWindow) else level.clock.kind
     carried: dict[str, exp.Expr] = {WINDOW_END: exp.column(TIME)}
+    renamed = edges_of(query)
     if isinstance(window, SessionWindow):
-        return Clock(kind, carried)
+        return Clock(kind, carried | {name.lower(): exp.column(TIME) for name in renamed})
     if isinstance(window, SameWindow):
         carried |= {e: resolved for e, resolved in level.clock.carried.items() if e == WINDOW_START}
     else:
-        carried[WINDOW_START] = exp.Sub(this=exp.column(TIME), expression=_length(window.range, kind))
+        # Of windows that grow only the ends are regular.
+        length = None if isinstance(window, GrowingWindow) else _length(window.range, kind)
+        carried |= {} if length is None else {WINDOW_START: exp.Sub(this=exp.column(TIME), expression=length)}
+    carried |= {name.lower(): carried[edge].copy() for name, edge in renamed.items() if edge in carried}
     follow: dict[str, exp.Expr] = {}
     for group in groups:
         resolved = group.carries or group.follows

@@ -20,6 +20,7 @@ from eventide.language.expression_text import in_spark_words, unused
 from eventide.language.from_clause import FromReader, Interfaces
 from eventide.language.grammar.clauses import PROD_CLAUSES, QUEUE_CLAUSES
 from eventide.language.grammar.nodes import (
+    IN_WINDOWS,
     Clause,
     CreateBounds,
     CreateFunction,
@@ -211,7 +212,7 @@ class Builder:
         policy: dict[str, Clause]
         if of_rows and looks_around(select):
             clauses = level.window.expressions if level.window is not None else ()
-            policy = {str(clause.this): clause for clause in clauses if clause.this in ("SLACK", "DRATIO")}
+            policy = {str(clause.this): clause for clause in clauses if clause.this in IN_WINDOWS}
             step, columns, clock = OverReader(self.source, origin).read(name, select, level, ordered)
         elif of_rows:
             step, columns, clock = RowsReader(self.source, origin).read(name, select, level, ordered)
@@ -331,7 +332,7 @@ class Builder:
         self._check_unread(key, tree)
         if kind == "query":
             del self.outputs[key], self.queries[key]
-            self._forget_unread()
+            self.forget_unread()
         else:
             del self.streams[key]
         return DropStatement(piece.place, piece.text, kind, name)
@@ -352,7 +353,7 @@ class Builder:
         """The queries that were made of sub-queries."""
         return {key for key, known in self.queries.items() if known.hidden}
 
-    def _forget_unread(self) -> None:
+    def forget_unread(self) -> None:
         """Take out what was made for a query that is gone."""
         while unread := {k for k in self._hidden if not any(k in _read_by(known) for known in self.queries.values())}:
             for key in unread:

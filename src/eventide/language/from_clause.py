@@ -186,6 +186,7 @@ class FromReader:
         if origin is None:
             raise self.source.error("this SELECT reads nothing", select, "add FROM and a stream")
         if select.args.get("joins"):
+            self._refuse_window_tables(select)
             joins = JoinReader(self.source, lambda table, computed: self._side(table, ctes, computed), self.hide)
             level = joins.read(select)
             self._add_window(select, level)
@@ -206,6 +207,18 @@ class FromReader:
                 raise self.source.error("WHERE sees single rows, not aggregates", aggregate, "put this into HAVING")
             level.where.append(condition)
         return select, level
+
+    def _refuse_window_tables(self, select: exp.Select) -> None:
+        """In a join a window behind a stream is how far back its rows are met, which no function of windows means."""
+        origin = select.args["from_"].this
+        for table in (origin, *(join.this for join in select.args["joins"])):
+            window = table.args.get("stream_window")
+            if isinstance(window, StreamWindow) and (function := window.meta.get("function")):
+                raise self.source.error(
+                    f"{function} in a join cannot be run yet",
+                    window,
+                    "aggregate in a query of its own, FROM (SELECT .. GROUP BY ..) AS a JOIN .. ON a.window_start = ..",
+                )
 
     def settled(self, level: Scope, tree: exp.Expr) -> Scope:
         """Make an operator of a join, so that an aggregate can read it; anything else unchanged."""

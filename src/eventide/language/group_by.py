@@ -11,27 +11,17 @@ aggregate with none of them is refused, because no heartbeat could ever say that
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from eventide.errors import DeclarationError
-from eventide.language.expression_text import has_aggregate, name_for, spark_text, unused
+from eventide.language.expression_text import has_aggregate, name_for, unused
 from eventide.language.from_clause import FromReader
-from eventide.language.grammar.nodes import Amount, Amounts, Clause, StreamWindow
 from eventide.language.grammar.source_text import SourceText
-from eventide.language.grammar.spelling import instead_of, meant, nearest, window_function_in
 from eventide.language.scope import Scope
 from eventide.language.time_buckets import rounded_down
-from eventide.language.window_calls import called_window, is_part_of_window, is_window_call
-from eventide.plan.bound.session_gap import gap_number
-from eventide.plan.declared.join import Join
-from eventide.plan.declared.program import Step
-from eventide.plan.declared.query import Query
-from eventide.plan.declared.stream import Stream, Timestamps
-from eventide.plan.declared.temporal import FIXED, Bucket, Temporal, truncated
-from eventide.plan.declared.window import TUMBLING, AnyWindow, RowWindow, SameWindow, SessionWindow, Window
+from eventide.language.window_calls import called_window, is_own_edge, is_part_of_window, is_window_call
+from eventide.plan.declared.temporal import Bucket
 from eventide.plan.expressions.parse import WINDOWS, refused_call
 
 
@@ -106,7 +96,8 @@ class GroupReader:
             if call != level.called:
                 raise self.source.error("a query has one window, and this is its second", call)
             return True
-        return is_part_of_window(node, level.columns) or _is_edge(node, level)
+        named_edge = isinstance(node, exp.Alias)
+        return is_part_of_window(node, level.columns) or (not named_edge and is_own_edge(call, level))
 
     def _written(self, select: exp.Select) -> list[exp.Expr]:
         group = select.args.get("group") or exp.Group(all=select.args.get("distinct") is not None)
@@ -143,14 +134,6 @@ class GroupReader:
         return chosen
 
 
-def _is_edge(node: exp.Expr, level: Scope) -> bool:
-    """Whether this is the start or end of the query's own window, which is in every result."""
-    edge = isinstance(node, exp.Column) and not node.table and node.name.lower() in ("window_start", "window_end")
-    if level.over_query is not None:
-        return edge and level.window is None
-    return edge and (level.below is not None or node.name.lower() not in level.columns)
-
-
 def _is_alias(node: exp.Expr, aliases: dict[str, exp.Expr], level: Scope) -> bool:
     """Whether a group is the name of a selected column; a column of the stream comes first, as in Spark."""
     name = node.name.lower() if isinstance(node, exp.Column) and not node.table else ""
@@ -173,165 +156,6 @@ def with_time(group: Group, node: exp.Expr, level: Scope) -> Group:
     elif level.clock.of(node, following=True) is not None:
         group.follows = level.clock.over_time(node, following=True)
     return group
-
-
-COUNTED = ("ROWS", "TUPLES", "COUNT")
-"""What WATTR may name for a window over a count of rows."""
-
-
-@dataclass
-class WindowRequest:
-    """What a query asks of its window."""
-
-    window: AnyWindow
-    retain: int = 0
-    policy: dict[str, Clause] = field(default_factory=dict)
-    """SLACK and DRATIO, which are the stream's."""
-
-
-@dataclass(frozen=True)
-class WindowReader:
-    """Reads the window of one query over one stream; `times` are the outputs below that carry time, by name."""
-
-    source: SourceText
-    stream: Stream
-    times: dict[str, Temporal]
-    below: Step | None = None
-    """The query or operator that is read; None where it is a stream."""
-
-    spelled_out: Callable[[exp.Expr], exp.Expr] = exp.Expr.copy
-    """An expression over the columns that the query sees, over those of the stream."""
-
-    def read(self, written: StreamWindow | None, buckets: list[Bucket], select: exp.Expr) -> WindowRequest:
-        """The window that is written, or that the groups make."""
-        clauses = {str(clause.this): clause for clause in written.expressions} if written is not None else {}
-        amounts = Amounts(self.source, self.stream.time_kind)
-        shift = self._shift(clauses.get("WATTR"))
-        window = self._window(clauses, buckets, amounts, shift)
-        if window is None:
-            raise self._never_closes(select)
-        retain = amounts.length(clauses["RETAIN"].expressions[0], "RETAIN") if "RETAIN" in clauses else 0
-        policy = {name: clause for name, clause in clauses.items() if name in ("SLACK", "DRATIO")}
-        return WindowRequest(window, retain, policy)
-
-    def _window(
-        self, clauses: dict[str, Clause], buckets: list[Bucket], amounts: Amounts, shift: int | None
-    ) -> AnyWindow | None:
-        if "SESSION" in clauses:
-            return self._sessions(clauses, amounts, shift)
-        empty = "EMPTY WINDOWS" in clauses
-        if "RANGE" not in clauses:
-            for name in ("SLIDE", "OFFSET"):
-                if name in clauses:
-                    raise self.source.error(f"{name} without RANGE", clauses[name], "say how long a window is: RANGE")
-            finest = min(buckets, key=lambda bucket: bucket.width, default=None)
-            if finest is not None:
-                return Window(finest.width, offset=finest.offset, empty=empty)
-            return SameWindow() if isinstance(self.below, Query) else None
-        length = clauses["RANGE"].expressions[0]
-        slide = clauses["SLIDE"].expressions[0] if "SLIDE" in clauses else None
-        try:
-            if shift is None or amounts.says_rows(length):
-                for name in ("OFFSET", "EMPTY WINDOWS"):
-                    if name in clauses:
-                        raise self.source.error(f"{name} does not go with a window over a count of rows", clauses[name])
-                step = amounts.rows(slide, "SLIDE") if slide is not None else TUMBLING
-                return RowWindow(amounts.rows(length, "RANGE"), step)
-            step = amounts.length(slide, "SLIDE") if slide is not None else TUMBLING
-            offset = amounts.length(clauses["OFFSET"].expressions[0], "OFFSET") if "OFFSET" in clauses else 0
-            longer = amounts.length(length, "RANGE")
-            for amount, size, name in ((length, longer, "RANGE"), (slide, step, "SLIDE")):
-                if amount is not None and size <= 0:
-                    raise self.source.error(f"{name} {amount.sql()} is no length: give more than 0", amount)
-            return Window(longer, step, offset - shift, empty)
-        except DeclarationError as error:
-            if hasattr(error, "line"):
-                raise
-            at = slide if "SLIDE" in str(error) and slide is not None else length
-            raise self.source.error(str(error), at) from error
-
-    def _sessions(self, clauses: dict[str, Clause], amounts: Amounts, shift: int | None) -> SessionWindow:
-        for name in ("RANGE", "SLIDE", "OFFSET", "EMPTY WINDOWS"):
-            if name in clauses:
-                raise self.source.error(
-                    f"{name} does not go with SESSION", clauses[name], "a session is as long as rows come: drop it"
-                )
-        gap = clauses["SESSION"].expressions[0]
-        if shift is None or (isinstance(gap, Amount) and amounts.says_rows(gap)):
-            raise self.source.error("the gap of a session is a length of time", gap, "such as SESSION 10 minutes")
-        if shift:
-            raise self.source.error(
-                "sessions go by the time of what is read", clauses.get("WATTR", gap), "leave WATTR out"
-            )
-        try:
-            if isinstance(gap, Amount):
-                return SessionWindow(amounts.length(gap, "SESSION"))
-            by = spark_text(self.spelled_out(gap))
-            gap_number(by, self.stream.time_kind)
-            return SessionWindow(by=by)
-        except DeclarationError as error:
-            if hasattr(error, "line"):
-                raise
-            raise self.source.error(str(error), gap) from error
-
-    def _shift(self, wattr: Clause | None) -> int | None:
-        """By how much the attribute that windows go by is ahead of time; None for a count of rows."""
-        if wattr is None:
-            return min((t.shifted for t in self.times.values() if t.shifted is not None), key=abs, default=0)
-        name = wattr.expressions[0].name
-        found = next((t for known, t in self.times.items() if known.lower() == name.lower()), None)
-        if found is not None and found.shifted is not None:
-            return found.shifted
-        if name.upper() in COUNTED:
-            return None
-        if found is not None:
-            raise self.source.error(f"a window over {name!r}, which is computed from time, cannot be run yet", wattr)
-        time = self.stream.time
-        way = meant(name, self.times) or "WATTR names the column that tells the time, or ROWS"
-        raise self.source.error(
-            f"{name!r} does not tell the time of stream {self.stream.name!r}: {time} does", wattr, way
-        )
-
-    def _never_closes(self, select: exp.Expr) -> Exception:
-        if isinstance(self.below, Join):
-            return self.source.error(
-                "this aggregate could never close: it has no window",
-                select,
-                "add one behind the joins: WINDOW [RANGE 5 minutes SLIDE 1 minute]",
-            )
-        carrying = [name for name, one in self.times.items() if one.shifted == 0]
-        time = self.stream.time if self.below is None else next(iter(carrying), None)
-        group = f", or group by its time: GROUP BY {time}/60 AS tb" if time is not None else ""
-        if self.stream.timestamps is Timestamps.EXTERNAL and not self.times:
-            return self.source.error(
-                f"this aggregate could never close: what it reads no longer has the time of the stream, {time!r}",
-                select,
-                f"select {time} below it, too",
-            )
-        if (cut := next(select.find_all(exp.TimestampTrunc, exp.DateTrunc), None)) is not None:
-            unit = cut.text("unit").upper()
-            close = nearest(unit, FIXED)
-            if truncated(unit) is None:
-                return self.source.error(
-                    f"date_trunc knows no {unit.lower()!r}", cut, f"did you mean {close.lower()!r}?" if close else None
-                )
-            if unit not in FIXED:
-                way = f"group by day or week, or add a window: FROM {self._spoken} [RANGE 30 days]"
-                return self.source.error(f"stretches of a {unit.lower()} are not equally long", cut, way)
-        foreign = window_function_in(select.parent_select or select)
-        if foreign is not None:
-            hint = instead_of(foreign, self._spoken, time)
-            return self.source.error("this aggregate could never close: it has no window", select, hint)
-        return self.source.error(
-            "this aggregate could never close: it has no window",
-            select,
-            f"add one behind the stream: FROM {self._spoken} [RANGE 5 minutes SLIDE 1 minute]{group}",
-        )
-
-    @property
-    def _spoken(self) -> str:
-        """What is read, as the user would write it; a merge that was put in is any stream."""
-        return "(..)" if self.below is not None and self.stream.name.endswith("_below") else self.stream.name
 
 
 def refuse_over(select: exp.Expr, source: SourceText, apart_from: frozenset[str] = WINDOWS) -> None:

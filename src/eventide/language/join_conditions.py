@@ -100,7 +100,7 @@ def take_apart(
 ) -> ConditionParts:
     """The parts of conditions whose columns are qualified by the names of the two sides; bands only `by_time`."""
     parts, found = ConditionParts(), TimeRelations(left, right)
-    for condition in conditions:
+    for condition in (half for one in conditions for half in _halves(one)):
         sides = tables_of(condition)
         if sides == {left.alias}:
             parts.left.append(condition)
@@ -122,6 +122,16 @@ def take_apart(
             parts.rest += [found.in_whole_numbers(one) for one in bounds.conditions]
             parts.open.append((bounds.conditions[0], bounds))
     return parts
+
+
+def _halves(condition: exp.Expr) -> tuple[exp.Expr, ...]:
+    """A condition, or what BETWEEN says of several inputs as the two comparisons that it is."""
+    node = condition.unnest()
+    if not isinstance(node, exp.Between) or node.args.get("symmetric") or len(tables_of(node)) < 2:
+        return (condition,)
+    low = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
+    high = exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())
+    return low, high
 
 
 def tables_of(expression: exp.Expr) -> set[str]:
@@ -160,11 +170,7 @@ class TimeRelations:
     def take(self, condition: exp.Expr) -> bool:
         """Whether a condition compares times; what it says is kept."""
         node = condition.unnest()
-        if isinstance(node, exp.Between) and not node.args.get("symmetric"):
-            low = exp.GTE(this=node.this, expression=node.args["low"])
-            high = exp.LTE(this=node.this, expression=node.args["high"])
-            found = [self._compared(low), self._compared(high)]
-        elif isinstance(node, exp.LTE | exp.LT | exp.GTE | exp.GT) and (halves := _of_distance(node)) is not None:
+        if isinstance(node, exp.LTE | exp.LT | exp.GTE | exp.GT) and (halves := _of_distance(node)) is not None:
             found = [self._compared(half) for half in halves]
         else:
             found = [self._compared(node)]

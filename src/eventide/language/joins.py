@@ -165,7 +165,7 @@ class JoinReader:
             parts.bands.append(band)
         if not parts.bands:
             if parts.open:
-                raise one_sided(self.source, parts.open[0], scope)
+                raise of_unknown_length(self.source, on) or one_sided(self.source, parts.open[0], scope)
             raise of_unknown_length(self.source, on) or unrelated(self.source, step.node, joined or [left], right)
         _place_conditions(parts, step.kind)
         sides = []

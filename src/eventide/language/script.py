@@ -56,7 +56,9 @@ from eventide.plan.declared.stream import Stream
 
 __all__ = ["Function", "OutputTarget", "Place", "Script", "ScriptStatement", "Warning", "errors_in", "read_script"]
 
-DECLARES = re.compile(r"CREATE\s+(?:STREAM|QUERY)\s+(`[^`]+`|[\w.]+)", re.IGNORECASE)
+DECLARES = re.compile(
+    r"(?:CREATE\s+(?:STREAM|QUERY|TABLE|FUNCTION|INTERFACE\s+SET)|QUERY)\s+(`[^`]+`|[\w.]+)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,16 @@ def errors_in(text: str, file: str | None = None) -> list[LanguageError]:
     >>> [error.line for error in errors_in(text)], [error.column for error in errors_in(text)]
     ([1, 1, 1], [12, 34, 87])
     """
+    return read_anyway(text, file)[1]
+
+
+def read_anyway(text: str, file: str | None = None) -> tuple[Script | None, list[LanguageError]]:
+    """What a text says apart from the statements that are wrong, as far as it is a program; and every error.
+
+    >>> script, errors = read_anyway("CREATE STREAM s (t BIGINT); SELECT max(u) FROM s [RANGE 1]; SELECT t FROM s")
+    >>> [step.name for step in script.program.steps], [error.column for error in errors]
+    (['query_2'], [40])
+    """
     reader = _Reader.of(text, file, ())
     found: list[LanguageError] = []
     missing: set[str] = set()
@@ -108,10 +120,10 @@ def errors_in(text: str, file: str | None = None) -> list[LanguageError]:
                     found.append(error)
                 if (declared := DECLARES.match(piece.text)) is not None:
                     missing.add(declared[1].strip("`"))
-        reader.script()
+                reader.builder.forget_unread()
+        return reader.script(), found
     except LanguageError as error:
-        found.append(error)
-    return found
+        return None, [*found, error]
 
 
 @dataclass

@@ -36,7 +36,7 @@ from eventide.plan.declared.program import Operator
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream, Timestamps
-from eventide.plan.declared.window import SameWindow, SessionWindow, Window
+from eventide.plan.declared.window import GrowingWindow, SameWindow, SessionWindow, Window
 
 MANY_PANES = 1000
 POLICIES = (*POLICY_CLAUSES, "SLACK", "PUNCTUATED BY", "IDLE AFTER", "EXPECTING", "GIVE UP AFTER", "TIMEOUT")
@@ -126,6 +126,8 @@ def about_query(query: Query, tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
     """The warnings about a query."""
     window = query.window
     if isinstance(window, SameWindow | SessionWindow):
+        return
+    if isinstance(window, GrowingWindow):
         return
     if window.slide > window.range:
         yield "SLIDE is longer than RANGE: rows between two windows are in none", tree

@@ -16,6 +16,7 @@ from eventide.language.from_clause import FromReader
 from eventide.language.grammar.nodes import Amount, Clause, StreamWindow
 from eventide.language.grammar.source_text import SourceText, offset_of
 from eventide.language.scope import Scope
+from eventide.plan.declared.stream import WINDOW_END, WINDOW_START
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,10 @@ CALLS = {
     "hop": WindowCall(("SLIDE", "RANGE"), 2, "HOP(time, INTERVAL '1' MINUTE, INTERVAL '5' MINUTES)"),
     "session": WindowCall(("SESSION",), 1, "SESSION(time, INTERVAL '10' MINUTES)"),
 }
-SPARKS = ("window", "session_window")
-"""Those that are columns, too, with a start and an end."""
+COLUMNS = ("window", "session_window")
+"""Those of Spark, which are columns, too, with a start and an end."""
+
+SPARKS = tuple(CALLS[name] for name in COLUMNS)
 
 
 def is_window_call(node: exp.Expr) -> bool:
@@ -48,7 +51,58 @@ def is_part_of_window(node: exp.Expr, columns: Collection[str] = ()) -> bool:
     if not isinstance(node, exp.Column):
         return False
     parts = [part.name.lower() for part in node.parts]
-    return parts[0] in SPARKS and parts[0] not in columns and (len(parts) == 1 or parts[1:] in (["start"], ["end"]))
+    return parts[0] in COLUMNS and parts[0] not in columns and (len(parts) == 1 or parts[1:] in (["start"], ["end"]))
+
+
+MARKS = {"__window_start": WINDOW_START, "__window_end": WINDOW_END}
+"""How the edges of a query's own window go by while names are looked up: a row of an operator has columns of the same
+names."""
+
+_EDGE_CALLS = {
+    f"{name}_{edge}": f"__window_{edge}" for name in ("tumble", "hop", "session") for edge in ("start", "end")
+}
+
+
+def is_own_edge(node: exp.Expr, level: Scope) -> bool:
+    """Whether this is the start or end of the query's own window, which is in every result."""
+    edge = isinstance(node, exp.Column) and not node.table and node.name.lower() in (WINDOW_START, WINDOW_END)
+    if level.over_query is not None:
+        return edge and level.window is None
+    return edge and (level.below is not None or node.name.lower() not in level.columns)
+
+
+def marked_edges(expression: exp.Expr, level: Scope) -> exp.Expr:
+    """The expression with marks for the edges of the query's own window, however they are written.
+
+    Over a query whose windows it has, `window_start` is a column that is read, which is the same.
+    """
+
+    def marked(node: exp.Expr) -> exp.Expr:
+        if node.find_ancestor(exp.AggFunc) is not None:
+            return node
+        if isinstance(node, exp.Anonymous) and node.name.lower() in _EDGE_CALLS:
+            found = _EDGE_CALLS[node.name.lower()]
+        elif isinstance(node, exp.Column) and is_part_of_window(node, level.columns) and len(node.parts) == 2:
+            found = f"__window_{node.parts[1].name.lower()}"
+        elif level.over_query is None and is_own_edge(node, level):
+            found = f"__{node.name.lower()}"
+        else:
+            return node
+        mark = exp.column(found)
+        mark.meta.update(node.meta)
+        return mark
+
+    return expression.copy().transform(marked, copy=False)
+
+
+def unmarked(expression: exp.Expr) -> exp.Expr:
+    """The expression with the names of the edges in the place of their marks."""
+
+    def named(node: exp.Expr) -> exp.Expr:
+        known = MARKS.get(node.name) if isinstance(node, exp.Column) else None
+        return node if known is None else exp.column(known)
+
+    return expression.transform(named)
 
 
 def called_window(call: exp.Expr, level: Scope, origin: FromReader, source: SourceText) -> StreamWindow:
@@ -71,7 +125,9 @@ def called_window(call: exp.Expr, level: Scope, origin: FromReader, source: Sour
 
 def _clause(words: str, written: exp.Expr, known: WindowCall, source: SourceText) -> Clause:
     amount = amount_of(written)
-    if amount is None and words != "SESSION":
+    # Spark has no plain numbers here, whose unit would be left to guessing.
+    is_plain = known in SPARKS and isinstance(written, exp.Literal) and not written.is_string
+    if (amount is None and words != "SESSION") or is_plain:
         raise source.error(f"expected {known.written}", written)
     return Clause(this=words, expressions=[written if amount is None else amount])
 

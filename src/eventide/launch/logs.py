@@ -27,7 +27,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from eventide.errors import EngineError
-from eventide.plan.declared.secrets import masked_text
+from eventide.masking import masked_text
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -75,6 +75,13 @@ appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
 """
 
 
+OF_DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+"""What Delta's package wants of a session."""
+
+
 def local_session(
     master: str = "local[*]",
     settings: Mapping[str, str] | None = None,
@@ -101,6 +108,8 @@ def local_session(
     # Those of the user come after ours: the last of two that disagree holds.
     java = (f"-Dlog4j2.configurationFile=file:{log_settings}", chosen.get(JAVA_OPTIONS))
     chosen[JAVA_OPTIONS] = " ".join(filter(None, java))
+    if any(":delta-spark" in package for package in packages):
+        chosen = {**OF_DELTA, **chosen}
     if packages:
         chosen["spark.jars.packages"] = ",".join(filter(None, (chosen.get("spark.jars.packages"), *packages)))
     for key, value in chosen.items():

@@ -40,14 +40,15 @@ from eventide.engine.round.reduce import Reducer
 from eventide.errors import DeclarationError
 from eventide.language.script import Function
 from eventide.launch.user_functions import local_backend
+from eventide.masking import masked_text
 from eventide.plan.binding import BoundOperator, BoundProgram, running
 from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.program import Operator, Program, reads
 from eventide.plan.declared.query import Prods, Query
 from eventide.plan.declared.query import in_words as prods_in_words
-from eventide.plan.declared.secrets import masked, masked_text
+from eventide.plan.declared.secrets import masked
 from eventide.plan.declared.stream import Input, Stream, TimeKind, Timestamps
-from eventide.plan.declared.window import RowWindow, SameWindow, SessionWindow
+from eventide.plan.declared.window import GrowingWindow, RowWindow, SameWindow, SessionWindow
 from eventide.plan.expressions.spark_dialect import SPARK
 from eventide.plan.sql.merge import merge_text
 from eventide.plan.sql.reduce import kept_text
@@ -298,6 +299,12 @@ def _window(query: Query, bound: BoundQuery | Unbound) -> dict[str, Any]:
     def length(amount: int) -> str:
         return spoken(amount, unitless)
 
+    if isinstance(window, GrowingWindow):
+        words = f"one every {length(window.range)}, which grows to that by {length(window.slide)}"
+        unit = "numbers" if unitless else "microseconds"
+        return {"range": window.range, "step": window.slide, "offset": window.offset, "unit": unit, "words": words} | {
+            "panes": f"each window is panes of {length(window.pane)}"
+        }
     shape = f"{length(window.range)} long, one every {length(window.slide)}"
     shape = f"{length(window.range)} long, one after the other" if window.slide == window.range else shape
     shape += f", offset {length(window.offset)}" if window.offset else ""

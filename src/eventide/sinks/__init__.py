@@ -7,18 +7,31 @@ from eventide.lazy_import import lazy_import
 if TYPE_CHECKING:
     from eventide.sinks.callback import Callback, SparkWriter
     from eventide.sinks.console import Console
+    from eventide.sinks.delta import Delta
     from eventide.sinks.directory import Directory
     from eventide.sinks.kafka import Kafka
     from eventide.sinks.postgres import Postgres
     from eventide.sinks.sink import Memory, Sink, sink_of
 
-__all__ = ["Callback", "Console", "Directory", "Kafka", "Memory", "Postgres", "Sink", "SparkWriter", "sink_of"]
+__all__ = [
+    "Callback",
+    "Console",
+    "Delta",
+    "Directory",
+    "Kafka",
+    "Memory",
+    "Postgres",
+    "Sink",
+    "SparkWriter",
+    "sink_of",
+]
 
 __getattr__ = lazy_import(
     __name__,
     {
         "Callback": "eventide.sinks.callback",
         "Console": "eventide.sinks.console",
+        "Delta": "eventide.sinks.delta",
         "Directory": "eventide.sinks.directory",
         "Kafka": "eventide.sinks.kafka",
         "Memory": "eventide.sinks.sink",

@@ -20,7 +20,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from eventide.errors import EngineError
-from eventide.plan.declared.secrets import masked_text
+from eventide.masking import masked_text
 
 log = logging.getLogger(__name__)
 

@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from eventide.errors import DeclarationError, EngineError
-from eventide.plan.declared.secrets import masked_text
+from eventide.masking import masked_text
 from eventide.results.results import Results
 from eventide.sinks.lines import LineWriter
 from eventide.sinks.sink import MODES, Owner

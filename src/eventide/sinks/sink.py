@@ -58,6 +58,7 @@ from eventide.results.results import Results
 
 if TYPE_CHECKING:
     from eventide.sinks.console import Console
+    from eventide.sinks.delta import Delta
     from eventide.sinks.directory import Directory
     from eventide.sinks.kafka import Kafka
     from eventide.sinks.postgres import Postgres
@@ -191,6 +192,7 @@ CLIENT = "kafka."
 """How options of Kafka's client begin."""
 PLACES = {
     **dict.fromkeys(FORMATS, ("a directory", "path")),
+    "delta": ("a directory", "path"),
     "kafka": ("a topic", "topic"),
     "postgres": ("a table", "table"),
 }
@@ -201,7 +203,7 @@ MODES = ("upsert", "append", "replace round")
 
 def sink_of(
     format: str, path: str | None = None, options: Mapping[str, str] | None = None
-) -> Directory | Console | Kafka | Memory | Postgres:
+) -> Directory | Console | Delta | Kafka | Memory | Postgres:
     """The sink of that name; `path` is the directory or the table of those that write into one.
 
     The console has one option, `rows`: how many rows of a query it shows.
@@ -215,6 +217,11 @@ def sink_of(
         return Directory(path, name)
     if name == "memory":
         return Memory()
+    if name == "delta":
+        from eventide.sinks.delta import Delta
+
+        assert path is not None
+        return Delta(path)
     told = revealed(tuple((options or {}).items()), f"INTO {name} {path!r}")
     given: dict[str, Any] = {option.lower(): value for option, value in told}
     if name == "postgres":

@@ -28,7 +28,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.errors import DeclarationError, InputError
-from eventide.plan.declared.secrets import masked_text
+from eventide.masking import masked_text
 from eventide.plan.declared.stream import Input, Stream
 from eventide.sources.kafka_records import Place, Records, millis_of, offset_of, place_of
 from eventide.sources.options import UnitWatch, input_of, split_options

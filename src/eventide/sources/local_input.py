@@ -21,8 +21,8 @@ over, so an iterable that starts elsewhere each time cannot be continued exactly
 
 *By format.* `open_input` loads an input when a stream asks for it.
 
->>> unknown_input("stream 's'", "delta").args[0]
-"stream 's': the local engine cannot read delta: use the Spark engine"
+>>> unknown_input("stream 's'", "rate").args[0]
+"stream 's': the local engine cannot read rate: use the Spark engine"
 >>> unknown_input("stream 's'", "cvs").args[0]
 "stream 's': there is no format 'cvs': did you mean csv?"
 """
@@ -222,6 +222,7 @@ class Batches(CountedInput):
 
 INPUTS = {
     **dict.fromkeys(("arrow", "csv", "json", "orc", "parquet", "text"), ("eventide.sources.files.files", "Files")),
+    "delta": ("eventide.sources.delta", "DeltaInput"),
     "follow": ("eventide.sources.files.follow", "Follow"),
     "kafka": ("eventide.sources.kafka", "KafkaInput"),
     "replay": ("eventide.sources.replay.delivery", "ReplayInput"),
@@ -245,5 +246,5 @@ def open_input(stream: Stream) -> LocalInput:
     if given.format not in INPUTS:
         raise unknown_input(f"stream {stream.name!r}", given.format)
     module, name = INPUTS[given.format]
-    opened: LocalInput = getattr(import_module(module), name)(stream)
+    opened: LocalInput = getattr(import_module(module), name)(stream.as_read)
     return opened

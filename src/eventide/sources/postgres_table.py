@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.errors import DeclarationError, InputError
-from eventide.plan.declared.secrets import masked_text
+from eventide.masking import masked_text
 from eventide.plan.declared.stream import Stream
 from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sources.arrow_types import arrow_type

@@ -34,7 +34,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from eventide.errors import DataFaultError, DeclarationError, EngineError, EventideError, InputError, first_line
-from eventide.plan.declared.secrets import masked_text
+from eventide.masking import masked_text
 from eventide.plan.declared.stream import Stream
 
 if TYPE_CHECKING:
@@ -79,12 +79,12 @@ BUILT_IN = (
     "xml",
 )
 
-# Maven coordinates; {spark} is the version of Spark itself.
+# Maven coordinates; {spark} is the version of Spark itself, {minor} its first two numbers.
 PACKAGES = {
     "kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13:{spark}",
     "avro": "org.apache.spark:spark-avro_2.13:{spark}",
     "protobuf": "org.apache.spark:spark-protobuf_2.13:{spark}",
-    "delta": "io.delta:delta-spark_2.13:VERSION",
+    "delta": "io.delta:delta-spark_{minor}_2.13:4.4.0",
     "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:VERSION",
     "hudi": "org.apache.hudi:hudi-spark4.0-bundle_2.13:VERSION",
     "pulsar": "io.streamnative.connectors:pulsar-spark-connector_2.13:VERSION",
@@ -97,7 +97,8 @@ CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]+\] *(.*?)(?: *SQLSTATE: \w+)?$", re.M
 def unknown_format(owner: str, name: str, spark_version: str) -> InputError:
     """The error for a format that Spark does not find."""
     if name in PACKAGES:
-        package = PACKAGES[name].format(spark=spark_version)
+        minor = ".".join(spark_version.split(".")[:2])
+        package = PACKAGES[name].format(spark=spark_version, minor=minor)
         return InputError(f"{owner}: Spark has no {name!r} here: add `--package {package}`")
     near = get_close_matches(name, [*BUILT_IN, *PACKAGES], n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(BUILT_IN)}."

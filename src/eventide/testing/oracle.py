@@ -56,7 +56,7 @@ from math import gcd
 from typing import Any
 
 from eventide.eventtime.instant import FOREVER, NEVER
-from eventide.plan.declared.window import RowWindow, SameWindow, SessionWindow, Window
+from eventide.plan.declared.window import GrowingWindow, RowWindow, SameWindow, SessionWindow, Window
 from eventide.testing.questions import Question, Row
 
 
@@ -108,7 +108,13 @@ def windows_holding(window: Window, time: int) -> list[tuple[int, int]]:
 
     >>> windows_holding(Window(10, 4), 9)
     [(0, 10), (4, 14), (8, 18)]
+    >>> windows_holding(GrowingWindow(12, 4), 5)
+    [(0, 8), (0, 12)]
     """
+    if isinstance(window, GrowingWindow):
+        start = time - (time - window.offset) % window.range
+        ends = range(start + window.slide, start + window.range + 1, window.slide)
+        return [(start, end) for end in ends if time < end]
     number = (time - window.range - window.offset) // window.slide
     found = []
     while (start := window.offset + number * window.slide) <= time:
@@ -288,6 +294,7 @@ class _OverSame:
 
 ORACLES: dict[type, Callable[[Question, str], _OverTime | _OverRows | _OverSessions | _OverSame]] = {
     Window: _OverTime,
+    GrowingWindow: _OverTime,
     RowWindow: _OverRows,
     SessionWindow: _OverSessions,
     SameWindow: _OverSame,

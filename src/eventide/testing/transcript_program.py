@@ -46,7 +46,15 @@ from eventide.plan.declared.program import Operator, Program
 from eventide.plan.declared.query import Query, order_by
 from eventide.plan.declared.rows import Queue, Sideline, queued
 from eventide.plan.declared.stream import Future, Stream, Table, TimeKind, Timestamps
-from eventide.plan.declared.window import TUMBLING, AnyWindow, RowWindow, SameWindow, SessionWindow, Window
+from eventide.plan.declared.window import (
+    TUMBLING,
+    AnyWindow,
+    GrowingWindow,
+    RowWindow,
+    SameWindow,
+    SessionWindow,
+    Window,
+)
 from eventide.plan.expressions.columns import Column, columns, spark_type
 from eventide.profile.amounts import duration
 from eventide.testing.transcript_operators import declared_prods, inputs_of, known_keys, named_of, operator_of
@@ -133,7 +141,7 @@ QUERY_KEYS = (
     "from", "select", "group", "where", "having", "window", "retain", "order", "limit", "sample", "by_source", "prods",
     "queue",
 )  # fmt: skip
-WINDOW_KEYS = ("range", "slide", "offset", "empty", "rows", "session", "session_by")
+WINDOW_KEYS = ("range", "slide", "offset", "empty", "rows", "step", "session", "session_by")
 
 
 def program_of(written: dict[str, Any]) -> Program:
@@ -285,5 +293,7 @@ def _window(query: str, written: Any, kind: TimeKind) -> AnyWindow:
     if "range" not in written:
         raise DeclarationError(f"the window of query {query!r} needs `range`, `session`, or `rows` for a count of rows")
     shape = length(written["range"], kind)
+    if "step" in written:
+        return GrowingWindow(shape, length(written["step"], kind), instant(written.get("offset", 0), kind))
     slide = length(written["slide"], kind) if "slide" in written else TUMBLING
     return Window(shape, slide, instant(written.get("offset", 0), kind), bool(written.get("empty", False)))

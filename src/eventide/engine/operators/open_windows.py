@@ -4,7 +4,8 @@ Law: a window over time closes when the heartbeat of what the query reads reache
 count of rows closes when its last row has a number, which it gets when the heartbeat reaches its time; where that row
 has not come yet, no heartbeat closes it.
 
->>> windows = OpenTime("q", TimeKind.SEQUENCE, Window(20, 10), 20, closed_before=30, panes=np.array([20, 30]))
+>>> w = Window(20, 10)
+>>> windows = OpenTime("q", TimeKind.SEQUENCE, w, w, closed_before=30, panes=np.array([20, 30]))
 >>> windows.open(), windows.needs(40), windows.below(34)
 ([(20, 40), (30, 50)], Need(heartbeat=39, rows=0), Need(heartbeat=39, rows=0))
 """
@@ -38,7 +39,7 @@ class Need(NamedTuple):
 
 @dataclass(frozen=True)
 class OpenTime:
-    """A query over windows of time: `panes` hold something; `length` is how long its windows are said to be."""
+    """A query over windows of time: `panes` hold something; `shown` are its windows as they are said to be."""
 
     noun: ClassVar[str] = "window"
     """What one of its windows is called."""
@@ -46,7 +47,7 @@ class OpenTime:
     query: str
     kind: TimeKind
     window: Window
-    length: int
+    shown: Window
     closed_before: int
     panes: Instants
     holes: tuple[Span, ...] = ()
@@ -55,7 +56,7 @@ class OpenTime:
     @classmethod
     def of(cls, query: BoundQuery, closed_before: int, panes: Instants, holes: tuple[Span, ...] = ()) -> OpenTime:
         """The open windows of a query that runs."""
-        return cls(query.query.name, query.window_kind, query.panes, query.windows.range, closed_before, panes, holes)
+        return cls(query.query.name, query.window_kind, query.panes, query.windows, closed_before, panes, holes)
 
     def open(self) -> list[tuple[int, int]]:
         """Start and end of every window that holds a row and is open."""
@@ -65,7 +66,7 @@ class OpenTime:
         if self.holes:
             over = closing(self.window, self.panes, NEVER, self.closed_before)
             ends = np.union1d(ends, over.filter(meeting(over, self.holes)).column("window_end").to_numpy())
-        return [(int(end) - self.length, int(end)) for end in np.unique(ends)]
+        return [(self.shown.start_of(int(end)), int(end)) for end in np.unique(ends)]
 
     def needs(self, end: int) -> Need:
         """What closes the window that ends there."""
@@ -78,12 +79,13 @@ class OpenTime:
 
     def is_closed(self, end: int) -> bool:
         """Whether the window that ends there is over."""
-        window = Span(end - self.window.range, end)
+        window = Span(self.window.start_of(end), end)
         return end <= self.closed_before and not any(window.overlaps(hole) for hole in self.holes)
 
     def end_of(self, start: int) -> int:
         """The end of the window that starts there."""
-        return _aligned(self.query, self.window, start + self.length)
+        opened = next((end for first, end in self.open() if first == start), None)
+        return _aligned(self.query, self.window, self.shown.end_of(start)) if opened is None else opened
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eventide.engine.operators.frontier import OperatorFrontier, least_time
 from eventide.engine.operators.open_windows import OpenTime
@@ -277,8 +276,8 @@ class WindowAggregate(SliceAggregate):
         """The pairs of pane and window with the start that is shown."""
         if not isinstance(self.query.query.window, SameWindow):
             return windows
-        starts = pc.subtract(windows.column("window_end"), pa.scalar(self.query.windows.range, pa.int64()))
-        return windows.set_column(windows.column_names.index("window_start"), "window_start", starts)
+        starts = self.query.windows.start_of(windows.column("window_end").to_numpy())
+        return windows.set_column(windows.column_names.index("window_start"), "window_start", pa.array(starts))
 
     def _with_empty(
         self, final: list[Relation], panes: Instants, windows: pa.Table, emitted: int, latest: int

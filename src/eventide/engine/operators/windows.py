@@ -53,16 +53,15 @@ def closed_by(window: Window, heartbeat: int) -> int:
 
 def closing(window: Window, panes: Instants, after: int, closed_before: int) -> pa.Table:
     """Every pair of a pane and a window holding it, for windows that end after `after`, by `closed_before`."""
-    last = panes - (panes - window.offset) % window.slide
     most = -(-window.range // window.slide)
-    starts = last[:, None] - np.arange(most, dtype=np.int64)[None, :] * window.slide
-    ends = starts + window.range
+    ends = window.last_end(panes)[:, None] - np.arange(most, dtype=np.int64)[None, :] * window.slide
+    starts = window.start_of(ends)
     chosen = (ends > panes[:, None]) & (ends <= closed_before)
     if after != NEVER:
         chosen &= ends > after
     place = np.nonzero(chosen)
     # Windows in order, so that results come in order.
-    order = np.argsort(starts[place], kind="stable")
+    order = np.lexsort((ends[place], starts[place]))
     pairs = panes[place[0]][order], starts[place][order], ends[place][order]
     return pa.table(dict(zip(("pane", "window_start", "window_end"), pairs, strict=True)))
 
@@ -74,11 +73,12 @@ def holding(window: Window, panes: Instants, above: int, closed_before: int) -> 
     {'pane': [0, 10], 'window_start': [0, 0], 'window_end': [20, 20]}
     """
     pairs = closing(window, panes, above, closed_before)
-    starts = np.unique(pairs.column("window_start").to_numpy())
-    within = np.arange(0, window.range, window.pane, dtype=np.int64)
-    every = (starts[:, None] + within[None, :]).ravel()
-    of = np.repeat(starts, len(within))
-    return pa.table({"pane": every, "window_start": of, "window_end": of + window.range})
+    ends = np.unique(pairs.column("window_end").to_numpy())
+    starts = window.start_of(ends)
+    counts = (ends - starts) // window.pane
+    nth = np.arange(counts.sum(), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
+    of = np.repeat(starts, counts)
+    return pa.table({"pane": of + nth * window.pane, "window_start": of, "window_end": np.repeat(ends, counts)})
 
 
 def own_windows(windows: pa.Table, begins: int) -> pa.Table:
@@ -113,8 +113,7 @@ def first_ending_after(window: Window, closed_before: int) -> int:
     """
     if closed_before in (NEVER, FOREVER):
         return closed_before
-    latest = closed_before - window.range
-    return latest - (latest - window.offset) % window.slide + window.slide
+    return window.start_of(window.first_end_after(closed_before))
 
 
 def last_ending_by(window: Window, closed_before: int) -> int:
@@ -123,8 +122,9 @@ def last_ending_by(window: Window, closed_before: int) -> int:
     >>> last_ending_by(Window(10, 5), 9), last_ending_by(Window(10, 5), 10), last_ending_by(Window(10, 15), 30)
     (5, 10, 25)
     """
-    first = first_ending_after(window, closed_before)
-    return first if first in (NEVER, FOREVER) else first + window.range - window.slide
+    if closed_before in (NEVER, FOREVER):
+        return closed_before
+    return window.first_end_after(closed_before) - window.slide
 
 
 def ends_of(window: Window) -> WindowEnds:
@@ -145,11 +145,11 @@ def open_frontier(query: BoundQuery, limit: int, with_times: bool = True) -> Ope
     time = before(limit)
     if time in (NEVER, FOREVER):
         return OperatorFrontier(time)
-    start = first_ending_after(query.panes, time + 1)
-    end = start + query.panes.range
-    least: dict[str, int | Fraction] = {WINDOW_END: end, WINDOW_START: end - query.windows.range}
+    end = query.panes.first_end_after(time + 1)
+    least: dict[str, int | Fraction] = {WINDOW_END: end, WINDOW_START: query.windows.start_of(end)}
+    least |= {name: least[edge] for name, edge in query.edges.items()}
     if with_times:
-        least |= {name: value(start) for name, value in query.carried.items()}
+        least |= {name: value(query.panes.start_of(end)) for name, value in query.carried.items()}
     return OperatorFrontier(time, least)
 
 
@@ -161,7 +161,7 @@ def first_after(query: BoundQuery, latest: int) -> int:
     if isinstance(window, SameWindow):
         # No result of a window that ends later has been emitted.
         return query.panes.pane_of(latest + 1)
-    return latest + 1 + (window.offset - latest - 1) % window.slide if isinstance(window, Window) else latest + 1
+    return window.first_start_after(latest) if isinstance(window, Window) else latest + 1
 
 
 def missing_starts(
@@ -203,7 +203,7 @@ def first_start(window: Window, holes: Sequence[Span]) -> int:
 
 def first_end(window: Window, holes: Sequence[Span]) -> int:
     """The end of the first window that meets a hole; FOREVER without holes."""
-    return min((_first(window, hole) + window.range for hole in holes), default=FOREVER)
+    return min((window.first_end_after(hole.start) for hole in holes), default=FOREVER)
 
 
 def _first(window: Window, hole: Span) -> int:
@@ -228,7 +228,8 @@ def needed_by_source(window: Window, closed_before: Instants) -> Instants:
     >>> needed_by_source(Window(20, 10), np.array([30, FOREVER])).tolist() == [20, FOREVER]
     True
     """
-    needed = _first_by_source(window, closed_before)
+    first = window.start_of(window.first_end_after(within_edges(closed_before)))
+    needed = np.where(_is_edge(closed_before), closed_before, first)
     return np.minimum(needed, closed_before) if window.slide > window.range else needed
 
 
@@ -238,32 +239,27 @@ def last_ending_by_source(window: Window, closed_before: Instants) -> Instants:
     >>> last_ending_by_source(Window(10, 5), np.array([9, NEVER])).tolist() == [5, NEVER]
     True
     """
-    ends = _first_by_source(window, closed_before) + (window.range - window.slide)
-    return np.where((closed_before == NEVER) | (closed_before == FOREVER), closed_before, ends)
+    ends = window.first_end_after(within_edges(closed_before)) - window.slide
+    return np.where(_is_edge(closed_before), closed_before, ends)
 
 
-def _first_by_source(window: Window, closed_before: Instants) -> Instants:
-    """For each time of `closed_before`, the start of the first window that ends after it."""
-    latest = within_edges(closed_before) - window.range
-    first = latest - (latest - window.offset) % window.slide + window.slide
-    return np.where((closed_before == NEVER) | (closed_before == FOREVER), closed_before, first)
+def _is_edge(times: Instants) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = (times == NEVER) | (times == FOREVER)
+    return found
 
 
 def closing_by_source(
     window: Window, panes: Instants, by: NDArray[np.intp], after: Instants, closed_before: Instants
 ) -> pa.Table:
     """Every pane of a source with the windows that hold it and end after `after`, by `closed_before`, row by row."""
-    last = panes - (panes - window.offset) % window.slide + window.range
-    low = np.maximum(after, panes)
-    # The first end after `low`; ends are `slide` apart.
-    first = low - (low - window.offset - window.range) % window.slide + window.slide
+    last, first = window.last_end(panes), window.first_end_after(np.maximum(after, panes))
     count = np.maximum((np.minimum(closed_before, last) - first) // window.slide + 1, 0)
     row = np.repeat(np.arange(len(panes)), count)
     nth = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
     ends = first[row] + nth * window.slide
     order = np.argsort(ends, kind="stable")
     row, ends = row[order], ends[order]
-    return pa.table({"pane": panes[row], "window_start": ends - window.range, "window_end": ends, "by": by[row]})
+    return pa.table({"pane": panes[row], "window_start": window.start_of(ends), "window_end": ends, "by": by[row]})
 
 
 GROWTH = 8

@@ -1,8 +1,8 @@
 """Caps each input's frontier at the least heartbeat of the operator's label.
 
 Law: an operator sees each input as far as it has come, and no further than the least heartbeat of its label
-(`heartbeat_labels`). What was known of the input's columns at an earlier time is what is known of them then; labels may
-change from round to round, and no operator ever goes back.
+(`eventtime.scheduling.labels`). What was known of the input's columns at an earlier time is what is known of them then;
+labels may change from round to round, and no operator ever goes back.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ STREAM_CLAUSES: Mapping[str, Parts] = {
     "OPTIONS": ("pairs",),
     "FORMAT": ("name",),
     "LIMIT": ("quota", "PER", "ROUND"),
-    "TIMESTAMP BY": ("name",),
+    "TIMESTAMP BY": ("time",),
     "SOURCE BY": ("names",),
     "EXPECTING": ("sources",),
     "GIVE UP AFTER": ("amount",),
@@ -49,12 +49,13 @@ STREAM_CLAUSES: Mapping[str, Parts] = {
     "IDLE AFTER": ("amount",),
 }
 WINDOW_CLAUSES: Mapping[str, Parts] = {
-    "RANGE": ("amount",),
-    "SLIDE": ("amount",),
+    **dict.fromkeys(("RANGE", "SLIDE", "STEP"), ("amount",)),
     "SESSION": ("gap",),
+    "PARTITION BY": ("names",),
     "WATTR": ("name",),
     "OFFSET": ("amount",),
     "EMPTY WINDOWS": (),
+    "ESTIMATOR": ("name",),
     **dict.fromkeys(("RETAIN", "SLACK", "DRATIO"), ("amount",)),
 }
 INTO_CLAUSES: Mapping[str, Parts] = {
@@ -62,8 +63,7 @@ INTO_CLAUSES: Mapping[str, Parts] = {
     "INTO": ("output",),
     "FORMAT": ("name",),
     "OPTIONS": ("pairs",),
-    "EMIT IMMEDIATELY": (),
-    "EMIT IN ORDER OF TIME": (),
+    **dict.fromkeys(("EMIT IMMEDIATELY", "EMIT IN ORDER OF TIME"), ()),
 }
 PROD_CLAUSES: Mapping[str, Parts] = {
     "PROD EVERY": ("amount",),
@@ -231,7 +231,8 @@ class ClauseParser(Spark4.Parser):
             if found and until is not None:
                 self._match(TokenType.COMMA)
             start = self._curr
-            words = next((words for words in known if self._match_text_seq(*words.split())), None)
+            # PARTITION BY is one word to whoever cuts the text.
+            words = next((w for w in known if self._match_text_seq(*w.split()) or self._match_text_seq(w)), None)
             if words is None:
                 openings = dict.fromkeys(opening(words) for words in known)
                 self._refuse(f"expected {', '.join(openings)} or the end", known)

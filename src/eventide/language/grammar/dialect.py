@@ -19,7 +19,6 @@ from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from eventide.language.grammar.clauses import (
-    ATTACHED,
     BEGINNINGS,
     BOUNDS_CLAUSES,
     FUNCTION_CLAUSES,
@@ -28,10 +27,10 @@ from eventide.language.grammar.clauses import (
     QUEUE_CLAUSES,
     STREAM_CLAUSES,
     WINDOW_CLAUSES,
-    ClauseParser,
     MisreadError,
 )
 from eventide.language.grammar.nodes import (
+    ComputedColumn,
     CreateBounds,
     CreateFunction,
     CreateInterfaces,
@@ -41,6 +40,7 @@ from eventide.language.grammar.nodes import (
     Order,
     StreamWindow,
 )
+from eventide.language.grammar.window_tables import WindowTableParser
 from eventide.plan.expressions.spark_dialect import Spark4
 
 TABLE_CLAUSES = {
@@ -72,7 +72,7 @@ class Eventide(Spark4):
 
         COMMANDS: ClassVar[set[TokenType]] = set()
 
-    class Parser(ClauseParser):
+    class Parser(WindowTableParser):
         """Makes trees of words."""
 
         RANGE_PARSERS = {  # noqa: RUF012 - as sqlglot declares it
@@ -156,6 +156,10 @@ class Eventide(Spark4):
             return self._parse_query_modifiers(self._parse_set_operations(self._parse_expression()))
 
         def _parse_table(self, schema: bool = False, *rest: Any, **options: Any) -> exp.Expr | None:
+            if not schema and self._at_window_table():
+                given = self._parse_window_table()
+                given.set("alias", self._parse_table_alias(options.get("alias_tokens")))
+                return given
             interface = None if schema else self._parse_interface()
             table = super()._parse_table(schema, *rest, **options)
             if interface is not None and isinstance(table, exp.Table) and not table.args.get("db"):
@@ -215,18 +219,30 @@ class Eventide(Spark4):
             self._expect("]")
             return StreamWindow(expressions=clauses)
 
-        def _parse_part(self, part: str) -> list[Any]:
-            return [self._parse_gap()] if part == "gap" else super()._parse_part(part)
+        def _parse_column_declaration(self) -> exp.Expr:
+            name, start = self._parse_name(), self._prev
+            kind = None
+            if self._curr.token_type is not TokenType.ALIAS:
+                kind = self._parse_declared_type()
+                self._match_text_seq("GENERATED", "ALWAYS")
+            if not self._match(TokenType.ALIAS):
+                return self.expression(exp.ColumnDef(this=name, kind=kind))
+            computed = ComputedColumn(this=name, kind=kind, expression=self._parse_computed())
+            computed.update_positions(start)
+            return computed
 
-        def _parse_gap(self) -> exp.Expr:
-            """One length for all rows, or an expression that gives each row its own."""
-            plain = self._curr.token_type in (TokenType.NUMBER, TokenType.STRING, TokenType.DASH, TokenType.INTERVAL)
-            if plain or ATTACHED.fullmatch(self._curr.text):
-                return self._parse_amount()
-            found = self._parse_disjunction()
+        def _parse_computed(self) -> exp.Expr:
+            at, found = self._curr, self._parse_disjunction()
             if not isinstance(found, exp.Expr):
-                self._refuse("expected the gap of a session, such as 10 minutes")
+                self._refuse("expected an expression over the columns that are read", (), at)
             return found
+
+        def _parse_part(self, part: str) -> list[Any]:
+            if part != "time":
+                return super()._parse_part(part)
+            opens = self._curr.token_type is TokenType.L_PAREN
+            calls = bool(self._next) and self._next.token_type is TokenType.L_PAREN
+            return [self._parse_computed() if opens or calls else self._parse_name()]
 
         def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
             # The first that is tried for each element of GROUP BY, so `expression AS name` is read here.

@@ -25,7 +25,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from eventide.errors import LanguageError
 from eventide.language.grammar.clauses import MisreadError
 from eventide.language.grammar.dialect import Eventide, parse
-from eventide.plan.declared.secrets import masked_text
+from eventide.masking import masked_text
 
 
 @dataclass(frozen=True, order=True)

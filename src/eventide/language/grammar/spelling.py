@@ -74,7 +74,7 @@ def micros(number: float, unit: str) -> int:
 WINDOW_FUNCTIONS = {
     "tumble": "FROM {stream} [RANGE 5 minutes], or GROUP BY window({time}, '5 minutes')",
     "hop": "FROM {stream} [RANGE 5 minutes SLIDE 1 minute], or GROUP BY window({time}, '5 minutes', '1 minute')",
-    "cumulate": "FROM {stream} [RANGE 1 hour] with PROD EVERY 5 minutes behind the SELECT, for early answers",
+    "cumulate": "FROM {stream} [RANGE 1 hour STEP 5 minutes]",
     "tumbling": "FROM {stream} [RANGE 5 minutes]",
     "hopping": "FROM {stream} [RANGE 5 minutes SLIDE 1 minute]",
     "session": "FROM {stream} [SESSION 10 minutes], or GROUP BY session_window({time}, '10 minutes')",

@@ -18,14 +18,15 @@ from sqlglot import exp
 from eventide.errors import DeclarationError
 from eventide.plan.bound.aggregates import of_one_row, over_rows, split_together
 from eventide.plan.bound.session_gap import check_gap, gap_number
+from eventide.plan.bound.window_edges import EDGES, IN_RESULTS, edges_of, items_with_edges
 from eventide.plan.declared.query import Named, Query
 from eventide.plan.declared.rows import sampled
-from eventide.plan.declared.stream import WINDOW_START, Derived, Least, Stream, TimeKind
+from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, Derived, Least, Stream, TimeKind
 from eventide.plan.declared.temporal import least_of
 from eventide.plan.declared.window import LONGEST_GAP, RowWindow, SameWindow, SessionWindow, Window
 from eventide.plan.expressions.aggregate_call import Partial, Split, call_from, order_key
 from eventide.plan.expressions.columns import Column, quoted
-from eventide.plan.expressions.parse import aggregates_in, check_columns, columns_in, parsed
+from eventide.plan.expressions.parse import aggregates_in, check_columns, columns_in, outside_aggregates, parsed
 from eventide.plan.expressions.spark_dialect import SPARK
 
 HAVING = "__having"
@@ -71,7 +72,7 @@ class BoundQuery:
     fail_safe: bool = False
     """Whether its condition leaves out rows that would break it (`broken.fail_safe`)."""
     operator: str | None = None
-    """The operator whose port it is, if it is one (`plan.port`)."""
+    """The operator whose port it is, if it is one (`plan.bound.rows.port`)."""
 
     @property
     def keeps_rows(self) -> bool:
@@ -147,7 +148,15 @@ class BoundQuery:
             window = self.windows
             carries.append((WINDOW_START, window.start_of_end))
             carries += ((name, _from_start(least, window)) for name, least in self.carried.items())
+        if not isinstance(self.query.window, RowWindow):
+            leasts: dict[str, Least] = {WINDOW_START: self.windows.start_of_end, WINDOW_END: lambda t: t + 1}
+            carries += ((name, leasts[edge]) for name, edge in self.edges.items())
         return Derived.of(self.query.name, self.outputs, self.window_kind, self.windows, tuple(carries))
+
+    @cached_property
+    def edges(self) -> dict[str, str]:
+        """The values that are an edge of the window, and which."""
+        return edges_of(self.query)
 
     @cached_property
     def carried(self) -> dict[str, Least]:
@@ -195,7 +204,7 @@ def bind(query: Query, stream: Stream, type_of: TypeOf) -> BoundQuery:
         keys.append(Key(group.name, group.sql, kind))
     items = _items(query, stream, owner)
     groups = {f"__k{j}": key.sql for j, key in enumerate(keys)}
-    known = _knowing_groups(type_of, groups)
+    known = _knowing_groups(type_of, groups | dict.fromkeys(IN_RESULTS.values(), "CAST(NULL AS BIGINT)"))
     time = time_sql(stream)
     splits = split_together("__p", [_without_groups(item.sql, query) for item in items], known, time)
     reducible = [s for s in splits if s is not None]
@@ -234,7 +243,7 @@ def _knowing_groups(type_of: TypeOf, groups: dict[str, str]) -> TypeOf:
     """Types of expressions in which groups go by their names in a slice."""
 
     def known(sql: str) -> str:
-        kind = type_of(re.sub(r"`?(__k\d+)`?", lambda found: f"({groups.get(found[1], found[1])})", sql))
+        kind = type_of(re.sub(r"`?(__k\d+|__start|__end)`?", lambda found: f"({groups.get(found[1], found[1])})", sql))
         if kind == "VOID":
             raise DeclarationError(f"nothing tells the type of {sql}: write CAST(NULL AS INT) for a NULL")
         return kind
@@ -261,13 +270,17 @@ def _items(query: Query, stream: Stream, owner: str) -> tuple[Named, ...]:
                 "name a column of them, or an aggregate"
             )
         items.append(Named(f"{ORDER}{place}", _spelled_out(one.sql, f"the order of query {query.name!r}", query)))
-    for item in items:
+    items = items_with_edges(items, query, stream)
+    known = {column.name.lower() for column in (*extra, *EDGES)}
+    for place, item in enumerate(items):
         expression = parsed(item.sql, f"{item.name!r} of query {query.name!r}")
-        check_columns(expression, (*stream.columns, *extra), owner)
-        if not aggregates_in(expression) and item in query.select:
+        check_columns(expression, (*stream.columns, *extra, *EDGES), owner)
+        outside = outside_aggregates(expression)
+        of_window = any(column.name in IN_RESULTS.values() for column in outside)
+        if not aggregates_in(expression) and place < len(query.select) and not of_window:
             raise DeclarationError(f"query {query.name!r}: {item.sql!r} is no aggregate; put it into the groups")
-        for column in _outside_aggregates(expression):
-            if column.name.lower() not in (group.name.lower() for group in query.groups):
+        for column in outside:
+            if column.name.lower() not in known:
                 raise DeclarationError(
                     f"query {query.name!r}: {column.name!r} in {item.sql!r} is neither in an aggregate nor a group"
                 )
@@ -278,17 +291,11 @@ def _spelled_out(sql: str, what: str, query: Query) -> str:
     """The expression with the selected expressions in the place of their names."""
     aliases = {item.name.lower(): item.sql for item in query.select}
     whole = exp.Paren(this=parsed(sql, what))
-    for column in _outside_aggregates(whole):
+    for column in outside_aggregates(whole):
         known = None if column.table else aliases.get(column.name.lower())
         if known is not None:
             column.replace(exp.paren(parsed(known, "an alias")))
     return str(whole.this.sql(SPARK))
-
-
-def _outside_aggregates(expression: exp.Expression) -> list[exp.Column]:
-    """The columns that an expression over aggregates speaks of itself."""
-    inside = {id(node) for call in aggregates_in(expression) for node in call.walk()}
-    return [column for column in expression.find_all(exp.Column) if id(column) not in inside]
 
 
 def _without_groups(sql: str, query: Query) -> str:
@@ -296,7 +303,7 @@ def _without_groups(sql: str, query: Query) -> str:
     places = {group.name.lower(): i for i, group in enumerate(query.groups)}
     expression = parsed(sql, "a selected expression")
     whole = exp.Paren(this=expression)
-    for column in _outside_aggregates(whole):
+    for column in outside_aggregates(whole):
         if column.name.lower() in places:
             column.replace(exp.column(f"__k{places[column.name.lower()]}"))
     return str(whole.this.sql(SPARK))

@@ -40,13 +40,14 @@ from eventide.errors import CheckpointError
 from eventide.plan.declared.program import Program, Step
 from eventide.plan.declared.query import OrderBy
 from eventide.plan.declared.stream import Stream
-from eventide.plan.declared.window import RowWindow, SameWindow, SessionWindow, Window
+from eventide.plan.declared.window import GrowingWindow, RowWindow, SameWindow, SessionWindow, Window
 
 Json = dict[str, Any]
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 WINDOWS = {
     Window: "a span of time",
+    GrowingWindow: "a span of time that grows",
     RowWindow: "a count of rows",
     SessionWindow: "the sessions of a group",
     SameWindow: "that of the query it reads",
@@ -63,6 +64,7 @@ WORDS = {
     "prods": "the column of its prods",
     "table": "how it is a table",
     "table.refresh": "REFRESH EVERY",
+    "computed": "what its columns are computed by",
     "future": "what happens to rows of the future",
     "future.ahead": "how far rows may be ahead",
     "future.reject": "whether rows of the future are rejected",
@@ -137,7 +139,7 @@ def _stream(stream: Stream) -> Json:
     # Users write their own: the text of a policy says what was declared; where it lay in memory is no part of that.
     data["policy"] = ADDRESS.sub("", repr(stream.policy))
     data["input"] = stream.input.format if stream.input else None
-    for later in ("known", "table"):
+    for later in ("known", "table", "computed"):
         data = data if getattr(stream, later) else _without(data, later)
     return data
 

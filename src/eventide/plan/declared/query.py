@@ -217,13 +217,13 @@ def named_as(*columns: str, **expressions: str) -> tuple[Named, ...]:
 class Query:
     """For every window and group: `select` over the rows that pass `where`, where `having` holds.
 
-    `stream` names a stream or another query, whose results are then its rows (see `plan.derived`). Each of `select` is
-    an expression over aggregates of the stream's columns, such as `max(price) - min(price)`; without any, the groups of
-    a window are emitted (SELECT DISTINCT). `retain`: for how long after its end a window can still be revised by a late
-    row (0: never). Of each window's results, `having` chooses, `order` orders, and the first `limit` are emitted.
-    `sample` is the share of the rows that count; which ones, their values decide. `by_source`: each group closes on the
-    heartbeat of its own source, not on that of all together (see `program_checks`). `prods`: when early answers are
-    emitted beside the final ones.
+    `stream` names a stream or another query, whose results are then its rows (see `plan.declared.stream.Derived`). Each
+    of `select` is an expression over aggregates of the stream's columns, such as `max(price) - min(price)`; without
+    any, the groups of a window are emitted (SELECT DISTINCT). `retain`: for how long after its end a window can still
+    be revised by a late row (0: never). Of each window's results, `having` chooses, `order` orders, and the first
+    `limit` are emitted. `sample` is the share of the rows that count; which ones, their values decide. `by_source`:
+    each group closes on the heartbeat of its own source, not on that of all together (see `plan.declared.program`).
+    `prods`: when early answers are emitted beside the final ones.
 
     >>> Query("q", "s", Window(300), select=named_as(round="count(*)"))
     Traceback (most recent call last):

@@ -7,10 +7,6 @@ in every text, whatever stands around it.
 
 >>> masked({"kafka.sasl.jaas.config": "x required password='p';", "subscribe": "orders"})
 {'kafka.sasl.jaas.config': '***', 'subscribe': 'orders'}
->>> masked_text("OPTIONS (password 'hunter2', topic 'a') -- api_key = 'k'")
-"OPTIONS (password '***', topic 'a') -- api_key = '***'"
->>> masked_text("jdbc:postgresql://eve:hunter2@db/orders?user=eve&password=hunter2")
-'jdbc:postgresql://eve:***@db/orders?user=eve&password=***'
 """
 
 from __future__ import annotations
@@ -21,26 +17,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from eventide.errors import DeclarationError
+from eventide.masking import HIDDEN, IN_ADDRESS, SECRET, hide, masked_text
 
-HIDDEN = "***"
-SECRET = (
-    r"(?:password|passwd|pwd|passphrase|secret|token|jaas|credential|private|"
-    r"(?:api|access|account|sas|shared)[._-]?key)"
-)
 NAME = re.compile(SECRET, re.IGNORECASE)
-TEXT = r"""('(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")"""
-# What stands before such a word is left as it is: to look for it would take time that is cubic in the longest word.
-QUOTED = re.compile(rf"""({SECRET}[\w.\-`]*['"`]?\s*(?:[=:,]\s*)?){TEXT}""", re.IGNORECASE)
-IN_ADDRESS = re.compile(r"(?<=://)([^/\s:@'\"]*):([^/\s@'\"]+)@")
-IN_QUERY = re.compile(rf"({SECRET}[\w.\-]*=)[^&;\s'\"]+", re.IGNORECASE)
-
-
 ELSEWHERE = re.compile(r"secret\('(env|file):(.+)'\)", re.IGNORECASE | re.DOTALL)
 """How an option says where its value is."""
-LEAST = 4
-"""Shorter secrets are masked by the names before them only: in every text, they would be parts of other words."""
-_read: set[str] = set()
-"""Secrets that this process has read, so that no text shows them."""
 
 
 def checked_secret(where: str) -> str:
@@ -68,7 +49,7 @@ def revealed(options: Sequence[tuple[str, str]], owner: str) -> tuple[tuple[str,
     found = tuple((name, _value(value, f"{owner}: the option {name}")) for name, value in options)
     for (_, given), (_, value) in zip(options, found, strict=True):
         secrets = [found[2] for found in IN_ADDRESS.finditer(value)] + ([value] if value != given else [])
-        _read.update(secret for secret in secrets if len(secret) >= LEAST)
+        hide(secrets)
     return found
 
 
@@ -100,11 +81,3 @@ def is_secret(name: str) -> bool:
 def masked(options: Mapping[str, str]) -> dict[str, str]:
     """The options as they may be shown."""
     return {name: HIDDEN if is_secret(name) else masked_text(value) for name, value in options.items()}
-
-
-def masked_text(text: str) -> str:
-    """A line of a script, an address or a message, as it may be shown."""
-    for secret in sorted(_read, key=len, reverse=True):
-        text = text.replace(secret, HIDDEN)
-    text = QUOTED.sub(lambda found: f"{found[1]}{found[2][0]}{HIDDEN}{found[2][0]}", text)
-    return IN_QUERY.sub(rf"\1{HIDDEN}", IN_ADDRESS.sub(rf"\1:{HIDDEN}@", text))

@@ -18,8 +18,13 @@ import builtins
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
+from typing import TypeVar
 
 from eventide.errors import DeclarationError
+from eventide.eventtime.instant import Instants
+
+Times = TypeVar("Times", int, Instants)
+"""An instant, or an array of them: what is computed of both alike."""
 
 TUMBLING = -(2**63)
 """A SLIDE that was left out: as long as RANGE. One that was given, 0 too, has to be above 0."""
@@ -63,19 +68,85 @@ give a larger SLIDE
         """The start of the pane that holds `time`."""
         return time - (time - self.offset) % self.pane
 
+    def start_of(self, end: Times) -> Times:
+        """The start of the window that ends there."""
+        return end - self.range
+
+    def end_of(self, start: int) -> int:
+        """The end of the last window that starts there."""
+        return start + self.range
+
+    def last_end(self, pane: Times) -> Times:
+        """The end of the last window that begins at or before a pane."""
+        return pane - (pane - self.offset) % self.slide + self.range
+
+    def first_end_after(self, time: Times) -> Times:
+        """The first instant after `time` at which a window ends.
+
+        >>> Window(range=60, slide=20).first_end_after(79), Window(range=60, slide=20).first_end_after(80)
+        (80, 100)
+        """
+        return time - (time - self.offset - self.range) % self.slide + self.slide
+
+    def first_start_after(self, time: int) -> int:
+        """The first instant after `time` at which a window begins."""
+        return time + 1 + (self.offset - time - 1) % self.slide
+
     def start_of_end(self, time: int) -> int:
         """The start of the first window whose last instant is at or after `time`.
 
         >>> Window(range=60, slide=20).start_of_end(79), Window(range=60, slide=20).start_of_end(80)
         (20, 40)
         """
-        return time + 1 + (self.offset + self.range - time - 1) % self.slide - self.range
+        return self.start_of(self.first_end_after(time))
 
     def starts_covering(self, pane: int) -> Sequence[int]:
         """The starts of every window that holds the pane; empty where SLIDE leaves a gap between windows."""
         last = pane - (pane - self.offset) % self.slide
         first = last - (last + self.range - pane - self.pane) // self.slide * self.slide
         return builtins.range(first, last + 1, self.slide)
+
+
+@dataclass(frozen=True)
+class GrowingWindow(Window):
+    """Windows that begin every `range` and grow by `slide`: CUMULATE, or landmark windows.
+
+    Of each stretch of `range` there is a window from its beginning up to every end that is a whole number of slides
+    after it, the stretch itself being the last.
+
+    >>> hour = GrowingWindow(range=60, slide=20)
+    >>> [(hour.start_of(end), end) for end in (20, 40, 60, 80)]
+    [(0, 20), (0, 40), (0, 60), (60, 80)]
+    >>> GrowingWindow(range=60, slide=25)
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: windows of RANGE 60 cannot grow by STEP 25: give a STEP that divides RANGE
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.range % self.slide:
+            raise DeclarationError(
+                f"windows of RANGE {self.range} cannot grow by STEP {self.slide}: give a STEP that divides RANGE"
+            )
+        if self.empty:
+            raise DeclarationError("windows that grow are not shown while they are empty: drop EMPTY WINDOWS")
+
+    def start_of(self, end: Times) -> Times:
+        """The beginning of the stretch in which a window ends."""
+        return end - 1 - (end - 1 - self.offset) % self.range
+
+    def last_end(self, pane: Times) -> Times:
+        """The end of the stretch that holds a pane."""
+        return pane - (pane - self.offset) % self.range + self.range
+
+    def first_start_after(self, time: int) -> int:
+        """The beginning of the next stretch."""
+        return time + 1 + (self.offset - time - 1) % self.range
+
+    def starts_covering(self, pane: int) -> Sequence[int]:
+        """The beginning of the stretch, which all of its windows share."""
+        return (pane - (pane - self.offset) % self.range,)
 
 
 @dataclass(frozen=True)

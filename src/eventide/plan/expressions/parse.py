@@ -89,7 +89,7 @@ def _one_expression(sql: str, what: str) -> exp.Expression:
     return found.copy()
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=8192)
 def _statements(sql: str) -> list[exp.Expr | None]:
     """What was read, to be copied and not changed: every step from a text to a plan looks at the same expression."""
     return list(sqlglot.parse(f"SELECT {sql}", read=SPARK))
@@ -157,7 +157,17 @@ def name_of(call: exp.Expr) -> str:
     if isinstance(call, exp.Binary | exp.Connector):
         # An operator's text starts with its first operand.
         return call.key
-    return call.sql(SPARK).split("(", 1)[0].strip().lower()
+    outline = type(call)(**{key: _outlined(value) for key, value in call.args.items()})
+    return outline.sql(SPARK).split("(", 1)[0].strip().lower()
+
+
+def _outlined(value: object) -> object:
+    """An argument, or a place for one: calls within calls are asked for their names one after the other."""
+    if isinstance(value, list):
+        return [_outlined(one) for one in value]
+    if isinstance(value, exp.Func | exp.Binary | exp.Unary):
+        return exp.column("x")
+    return value.copy() if isinstance(value, exp.Expr) else value
 
 
 def only_where(aggregate: str, condition: str) -> str:
@@ -205,6 +215,12 @@ def _arguments(call: exp.Expression) -> list[exp.Expression]:
 def _is_option(call: exp.Expression, argument: exp.Expression) -> bool:
     """Whether an argument without columns is a setting (`12` in `hll_sketch_agg(x, 12)`), not a value per row."""
     return _arguments(call).index(argument) > 0
+
+
+def outside_aggregates(expression: exp.Expression) -> list[exp.Column]:
+    """The columns that an expression over aggregates speaks of itself."""
+    inside = {id(node) for call in aggregates_in(expression) for node in call.walk()}
+    return [column for column in expression.find_all(exp.Column) if id(column) not in inside]
 
 
 def _collect(node: exp.Expression, user: Collection[str], found: list[exp.Expression]) -> None:

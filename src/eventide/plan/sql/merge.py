@@ -60,8 +60,8 @@ def merge_text(
     joined = f"SELECT {', '.join(beside)} FROM {slices} s JOIN {windows} w ON s.__pane = w.__of{own}"
     only = ""
     if changed is not None and keys and query.query.limit is None:
-        touched = ", ".join(["w.__start", *(f"c.{key}" for key in keys)])
-        same = " AND ".join(["t.__start = m.__start", *(f"t.{key} <=> m.{key}" for key in keys)])
+        touched = ", ".join(["w.__start", "w.__end", *(f"c.{key}" for key in keys)])
+        same = " AND ".join(["t.__start = m.__start", "t.__end = m.__end", *(f"t.{key} <=> m.{key}" for key in keys)])
         touching = f"SELECT {touched} FROM {changed} c JOIN {windows} w ON c.__pane = w.__of"
         only = f" m LEFT SEMI JOIN ({touching}) t ON {same}"
     return result_text(query, joined, together, only)
@@ -114,7 +114,7 @@ def with_blocks(query: BoundQuery, slices: str, blocks: str) -> str:
 
 def in_order(query: BoundQuery) -> str:
     """What to write after `merge_text` so that results come in order: windows, and results within each."""
-    return f" ORDER BY __start, {RANK}" if _is_ranked(query) else " ORDER BY __start"
+    return f" ORDER BY __start, __end{f', {RANK}' if _is_ranked(query) else ''}"
 
 
 def group_text(key: str, kind: str) -> str:
@@ -134,7 +134,7 @@ def _rank(query: BoundQuery) -> str:
     order += [
         part for j, key in enumerate(query.keys) for part in ordered_words(f"__k{j}", key.type, OrderBy(key.name))
     ]
-    return f"row_number() OVER (PARTITION BY __start ORDER BY {', '.join(order) or '__end'}) AS {RANK}"
+    return f"row_number() OVER (PARTITION BY __start, __end ORDER BY {', '.join(order) or ROWS}) AS {RANK}"
 
 
 def ordered_words(sql: str, kind: str, one: OrderBy) -> list[str]:

@@ -21,12 +21,13 @@ Decimal('1000.26')
 
 from __future__ import annotations
 
+import os
 import re
 import zoneinfo
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, DecimalException
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import duckdb
 import pyarrow as pa
@@ -253,10 +254,19 @@ DUCKDB = {
 
 
 def connection() -> duckdb.DuckDBPyConnection:
-    """A DuckDB of its own, in which text without a zone is UTC and rows keep their order."""
-    engine = duckdb.connect()
+    """A connection of its own, in which text without a zone is UTC and rows keep their order."""
+    engine = _database().cursor()
     engine.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = true")
     return engine
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """That of this process: one takes longer to start than many rows to parse."""
+    return duckdb.connect()
+
+
+os.register_at_fork(after_in_child=_database.cache_clear)
 
 
 def sure_rows(

@@ -11,7 +11,7 @@ latency of a group is its longest. A group is never promised more than any of it
 ((TimeBound(after=0, lag=3),), (TimeBound(after=0, lag=11),), (5, 6))
 
 *Partition.* Which m groups of n sources add little delay? Srivastava and Widom leave this open (section 5.2), with the
-hint that sources alike belong together. Delay is what `heartbeat_delay` says it is. A group waits for its longest
+hint that sources alike belong together. Delay is what `expected_delay` says it is. A group waits for its longest
 latency, and between two groups holds the longest wait of any pair, so one unlike member costs all others. The search:
 
 1. two first groupings: (a) neighbours joined, always the two groups whose union lengthens waits and latencies the

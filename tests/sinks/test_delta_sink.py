@@ -1,0 +1,91 @@
+"""Results in Delta tables: the contract, from this process and from Spark's tasks, transactions, and kill -9."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import eventide
+from eventide.errors import DeclarationError, EngineError
+from eventide.results.results import Results
+from eventide.sinks import Delta
+from eventide.sinks.sink import Owner
+from eventide.testing.sink_contract import check_sink, from_cluster, sample
+from eventide.testing.sink_kill import check_sink_killed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROWS = "t,v\n1,5\n12,6\n25,7\n"
+
+
+def rows_of(path: Path, query: str) -> list[dict[str, Any]]:
+    if not DeltaTable.is_deltatable(str(path)):
+        return []
+    found: list[dict[str, Any]] = DeltaTable(path).to_pyarrow_table().to_pylist()
+    return [row for row in found if row["query"] == query]
+
+
+def test_the_sink_keeps_the_contract(tmp_path: Path) -> None:
+    check_sink(partial(Delta, tmp_path / "t"), partial(rows_of, tmp_path / "t"))
+
+
+@pytest.mark.slow
+def test_the_sink_stands_being_killed(tmp_path: Path) -> None:
+    check_sink_killed(partial(Delta, tmp_path / "t"), partial(rows_of, tmp_path / "t"))
+
+
+@pytest.mark.spark
+def test_the_tasks_of_spark_write_what_is_on_the_cluster(spark: SparkSession, tmp_path: Path) -> None:
+    made = from_cluster(partial(Delta, tmp_path / "t", large=0), spark, tmp_path / "rows")
+    check_sink(made, partial(rows_of, tmp_path / "t"))
+    paths = [
+        Path(action["path"]).parent.name
+        for action in pa.table(DeltaTable(tmp_path / "t").get_add_actions()).to_pylist()
+    ]
+    assert any(path for path in paths), "no file was written by a task"
+
+
+def test_a_round_is_a_transaction_of_the_query_and_its_checkpoint(tmp_path: Path) -> None:
+    sink = Delta(tmp_path / "t")
+    sink.claim("q", Owner("7f3a"))
+    for round in (3, 4):
+        sink.emit(sample("q", round, rows=2))
+    table = DeltaTable(tmp_path / "t")
+    assert table.transaction_version("eventide 7f3a q") == 4
+    assert table.history(1)[0]["eventide.round"] == "4"
+    assert Delta(tmp_path / "t").owner_of("q") == Owner("7f3a")
+
+
+def test_columns_that_are_new_are_added(tmp_path: Path) -> None:
+    sink, first = Delta(tmp_path / "t"), sample("q", 1, rows=1)
+    sink.emit(first)
+    wider = sample("q", 2, rows=1).table().append_column("most", pa.array([7]))
+    sink.emit(Results.of_table("q", 2, wider))
+    assert sorted((row["round"], row["most"]) for row in rows_of(tmp_path / "t", "q")) == [(1, None), (2, 7)]
+
+
+def test_a_table_that_is_none_of_ours_is_refused(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", pa.table({"x": [1]}))
+    with pytest.raises(EngineError, match="has no column `round`: it is none of Eventide's"):
+        Delta(tmp_path / "t").emit(sample("q", 1, rows=1))
+
+
+def test_a_script_writes_into_a_delta_table_and_goes_on_after_a_restart(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text(ROWS)
+    script = f"""
+    CREATE STREAM s (t BIGINT, v INT) FROM csv '{tmp_path}/in' TIMESTAMP BY t DELAY 0;
+    CREATE QUERY sums AS SELECT sum(v) AS total FROM s [RANGE 10] INTO delta '{tmp_path}/out';
+    """
+    for _ in range(2):
+        with eventide.sql(script).start(checkpoint=tmp_path / "state", engine="local", bounded=True) as running:
+            running.awaitTermination()
+    assert sorted(row["total"] for row in rows_of(tmp_path / "out", "sums")) == [5, 6, 7]
+    with pytest.raises(DeclarationError, match="has results of query 'sums' from another checkpoint"):
+        eventide.sql(script).start(checkpoint=tmp_path / "other", engine="local", bounded=True)
