@@ -15,7 +15,7 @@ import psycopg
 import pyarrow as pa
 
 from eventide.errors import EngineError
-from eventide.plan.declared.secrets import masked_text
+from eventide.masking import masked_text
 from eventide.sinks.lines import LineWriter
 from eventide.sinks.postgres_table import PART, Staging, Target, copy_rows, line_writer
 
