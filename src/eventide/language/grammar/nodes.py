@@ -104,6 +104,17 @@ class CreateStream(EventideNode):
         return f"CREATE {self.args.get('kind') or 'STREAM'} {write(self.this)} ({columns}){clauses}"
 
 
+class ComputedColumn(EventideNode):
+    """`name AS expression` in CREATE STREAM, perhaps with a type before AS."""
+
+    arg_types = {"this": True, "kind": False, "expression": True}  # noqa: RUF012
+
+    def words(self, write: Callable[[Any], str]) -> str:
+        """The declaration as text."""
+        kind = f" {write(self.args['kind'])}" if self.args.get("kind") else ""
+        return f"{write(self.this)}{kind} AS {write(self.expression)}"
+
+
 class CreateQuery(EventideNode):
     """A SELECT with or without a name, and where it goes."""
 
