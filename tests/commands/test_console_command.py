@@ -12,8 +12,8 @@ from typing import IO
 
 import pytest
 
-from tests.commands.processes import Here, begun, doors, ended, ends, eventide
-from tests.commands.test_prod_command import NAMED, ROWS
+from tests.commands.processes import ROWS, Here, begun, doors, ended, ends, eventide
+from tests.commands.test_prod_command import NAMED
 
 LINK = re.compile(r"(http://127\.0\.0\.1:\d+)/console/#token=(\S+)")
 
