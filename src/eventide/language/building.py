@@ -20,6 +20,7 @@ from eventide.language.expression_text import in_spark_words, unused
 from eventide.language.from_clause import FromReader, Interfaces
 from eventide.language.grammar.clauses import PROD_CLAUSES, QUEUE_CLAUSES
 from eventide.language.grammar.nodes import (
+    IN_WINDOWS,
     Clause,
     CreateBounds,
     CreateFunction,
@@ -211,7 +212,7 @@ class Builder:
         policy: dict[str, Clause]
         if of_rows and looks_around(select):
             clauses = level.window.expressions if level.window is not None else ()
-            policy = {str(clause.this): clause for clause in clauses if clause.this in ("SLACK", "DRATIO")}
+            policy = {str(clause.this): clause for clause in clauses if clause.this in IN_WINDOWS}
             step, columns, clock = OverReader(self.source, origin).read(name, select, level, ordered)
         elif of_rows:
             step, columns, clock = RowsReader(self.source, origin).read(name, select, level, ordered)

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.language.grammar.nodes import Amounts, Clause, CreateStream, Secret
+from eventide.language.computed_columns import computed_columns
+from eventide.language.grammar.nodes import Amounts, Clause, ComputedColumn, CreateStream, Secret
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
 from eventide.language.kafka_records import NOTED, arrives_by_record, columns_of_records, options_of_topics
@@ -59,7 +60,7 @@ class StreamReader:
         clauses = {str(clause.this): clause for clause in tree.args["clauses"]}
         if tree.is_table:
             return self._table(tree, clauses)
-        columns = self._columns(tree)
+        columns, computed = computed_columns(tree, self._columns(tree), clauses, self.source)
         columns, partitions = columns_of_records(columns, clauses)
         arrival = self._column(clauses["ARRIVAL BY"].expressions[0], columns) if "ARRIVAL BY" in clauses else None
         time, timestamps = self._time(tree, clauses, columns, arrival)
@@ -76,6 +77,7 @@ class StreamReader:
             arrival=arrival.name if arrival else None,
             timestamps=timestamps,
             input=self._input(tree, clauses),
+            computed=computed,
         )
         declared = DeclaredStream(stream, clauses, tree)
         declared.stream = replace(stream, future=self._future(clauses, stream))
@@ -95,6 +97,9 @@ class StreamReader:
             raise self.source.error(
                 "this would read the table all the time", clauses["REFRESH EVERY"], "give 1 s or more"
             )
+        computed = next((one for one in tree.args["columns"] if isinstance(one, ComputedColumn)), None)
+        if computed is not None:
+            raise self.source.error("a table has the columns that are read", computed, "compute it in the query")
         stamped, declared = Timestamps.INTERNAL, Table(refresh)
         name, columns = name_of(tree.this), self._columns(tree)
         stream = Stream(name, columns, timestamps=stamped, input=given, table=declared)
@@ -157,12 +162,15 @@ class StreamReader:
         return given
 
     def _columns(self, tree: CreateStream) -> tuple[Column, ...]:
+        """The columns that are read."""
         found: dict[str, Column] = {}
         for one in tree.args["columns"]:
             if one.name.lower() in found:
                 raise self.source.error(f"the column {one.name!r} is declared twice", one)
             if one.name.startswith("__") or one.name.lower() == "_malformed":
                 raise self.source.error(f"a column cannot be named {one.name!r}: the engine uses that name", one)
+            if isinstance(one, ComputedColumn):
+                continue
             try:
                 found[one.name.lower()] = Column(one.name, spark_type(one.args["kind"]))
             except (ValueError, KeyError) as error:

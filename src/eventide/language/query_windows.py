@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from eventide.errors import DeclarationError
 from eventide.language.expression_text import spark_text
-from eventide.language.grammar.nodes import Amount, Amounts, Clause, StreamWindow
+from eventide.language.grammar.nodes import IN_WINDOWS, Amount, Amounts, Clause, StreamWindow
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import instead_of, meant, nearest, window_function_in
 from eventide.plan.bound.session_gap import gap_number
@@ -72,7 +72,7 @@ class WindowReader:
         if window is None:
             raise self._never_closes(select)
         retain = amounts.length(clauses["RETAIN"].expressions[0], "RETAIN") if "RETAIN" in clauses else 0
-        policy = {name: clause for name, clause in clauses.items() if name in ("SLACK", "DRATIO")}
+        policy = {name: clause for name, clause in clauses.items() if name in IN_WINDOWS}
         return WindowRequest(window, retain, policy)
 
     def _window(

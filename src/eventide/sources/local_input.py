@@ -246,5 +246,5 @@ def open_input(stream: Stream) -> LocalInput:
     if given.format not in INPUTS:
         raise unknown_input(f"stream {stream.name!r}", given.format)
     module, name = INPUTS[given.format]
-    opened: LocalInput = getattr(import_module(module), name)(stream)
+    opened: LocalInput = getattr(import_module(module), name)(stream.as_read)
     return opened

@@ -100,8 +100,8 @@ LOCAL = "file:"
 
 
 def read_stream(spark: SparkSession, stream: Stream) -> DataFrame:
-    """A streaming DataFrame with the declared columns and `_malformed`."""
-    given = input_of(stream)
+    """A streaming DataFrame with the declared columns and `_malformed`, but for those that are computed."""
+    stream, given = stream.as_read, input_of(stream)
     limits = limit_options(given)
     if given.format in FILES and not any(name.lower() == "maxfileage" for name, _ in given.options):
         limits |= EVERY_AGE
@@ -121,7 +121,7 @@ def read_stream(spark: SparkSession, stream: Stream) -> DataFrame:
 
 def read_files(spark: SparkSession, stream: Stream, files: Sequence[str]) -> DataFrame:
     """The rows of files that the stream has read, once more, as a DataFrame with the same columns."""
-    given = input_of(stream)
+    stream, given = stream.as_read, input_of(stream)
     paths = [unquote(file) for file in files]
     with translated_errors(spark, f"stream {stream.name!r}", given.format, given.path):
         if given.format in ("csv", "json"):
