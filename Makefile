@@ -68,6 +68,8 @@ bench: $(READY) ## the quick form of every benchmark
 	$(BIN)/python -m benchmarks.crash --quick
 	$(BIN)/python -m benchmarks.crash --quick --cluster
 	$(BIN)/python -m benchmarks.prodding --quick
+	$(BIN)/python -m benchmarks.console --quick
+	$(BIN)/python -m benchmarks.false_alarms
 	$(BIN)/python -m benchmarks.connectors --quick
 
 # Without it tests take longer, and that is all.

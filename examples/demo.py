@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from eventide.console.lifecycle import open_console
+from eventide.endpoint.lifecycle import listen
 from eventide.engine.local.engine import LocalEngine
 from eventide.engine.round.report import RoundReport
 from eventide.engine.running import Running
@@ -31,6 +33,7 @@ from eventide.engine.spark.engine import SparkEngine
 from eventide.language.script import read_script
 from eventide.launch.spark_session import local_session
 from eventide.plan.declared.program import Program
+from eventide.report.why import window_words
 from eventide.sinks.directory import Directory
 from eventide.sinks.sink import Sink
 from examples.freeway import (
@@ -61,6 +64,7 @@ EACH_DETECTOR = 5
 NEXT = (
     ("{bin}eventide init YOUR.csv -o mine.sql", "a script for a file of your own (CSV, JSON lines, Parquet)"),
     ("{bin}eventide profile out/demo/input --time ts --arrival arrived --source detector", "these files, every policy"),
+    ("{bin}eventide console --checkpoint out/demo/checkpoint examples/freeway.sql", "how it ended, in a browser"),
     ("{bin}eventide explain examples/freeway.sql", "how it is computed"),
     ("{bin}python -m examples.demo --engine local", "the same without Spark and Java"),
 )
@@ -298,6 +302,8 @@ def main() -> None:
         engine = engine_for(asked.engine, asked.master, program)
     screen = Screen(console)
     with engine:
+        link = open_console(engine, listen(engine, words=window_words)).link()
+        console.print(f"watch it in a browser: {link}\n", style="bold", highlight=False, soft_wrap=True)
         engine.on_round(screen.show)
         engine.on_round(lambda work: screen.watch_sources(engine, work))
         engine.stop_on_signals()

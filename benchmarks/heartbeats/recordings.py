@@ -22,11 +22,13 @@ FOLDER = REPOSITORY.parent / "shared" / "data"
 
 @dataclass(frozen=True)
 class Run:
-    """One run: which file, and which of its rows."""
+    """One run: which file, which of its rows, the column with their arrival, and that with their order."""
 
     name: str
     file: str
     only: str = "true"
+    arrival: str = "arrival_time_ms"
+    order: str = "arrival_seq"
 
     def load(self, folder: Path = FOLDER) -> Recording | None:
         """Read the run, times as microseconds; None without the file."""
@@ -37,8 +39,8 @@ class Run:
             duckdb.connect()
             .execute(
                 f"""
-                select event_time_ms * 1000 as time, arrival_time_ms * 1000 as arrival, source
-                from read_csv(?) where {self.only} order by arrival_seq
+                select event_time_ms * 1000 as time, {self.arrival} * 1000 as arrival, source
+                from read_csv(?) where {self.only} order by {self.order}
                 """,
                 [str(path)],
             )

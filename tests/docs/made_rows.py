@@ -31,11 +31,15 @@ def rows_of(stream: Stream, number: int = 0, rows: int = ROWS) -> list[dict[str,
                 return row % 50 == 49
             case "BIGINT" if name == stream.time:
                 return row
+            case "BIGINT" if name == "ms":
+                return 1_767_225_600_000 + 1000 * row
             case "INT" | "DOUBLE":
                 return row * 37 % (140 - 10 * number)
         raise AssertionError(f"no values are known for {name} {kind} of stream {stream.name!r}")
 
-    return [{column.name: value(column.name, column.type, row) for column in stream.columns} for row in range(rows)]
+    return [
+        {column.name: value(column.name, column.type, row) for column in stream.as_read.columns} for row in range(rows)
+    ]
 
 
 def message(row: dict[str, object]) -> dict[str, object]:

@@ -90,8 +90,9 @@ EXPRESSIONS: tuple[str, ...] = (
     "datediff(y, v)", "date_diff(t, v)", "add_months(y, 1)", "last_day(y)", "unix_timestamp(t)", "unix_seconds(t)",
     "unix_millis(t)", "unix_micros(t)", "unix_date(y)", "timestamp_micros(l)", "timestamp_millis(k)",
     "timestamp_seconds(j)", "date_from_unix_date(j)", "make_date(2024, 2, 3)", "to_date('2024-01-05')",
-    "to_timestamp('2024-01-05 01:02:03')", "to_date(t)", "t + INTERVAL 1 HOUR", "t - INTERVAL '2' DAY", "t > v",
-    "t = z", "y < DATE '2020-01-01'", "least(t, v)",
+    "to_timestamp('2024-01-05 01:02:03')", "to_timestamp(concat('0', 1 + pmod(j, 9), '/12/2024'), 'dd/MM/yyyy')",
+    "to_timestamp('2024-01-05T01:02:03.456', \"yyyy-MM-dd'T'HH:mm:ss.SSS\")", "to_date(t)",
+    "t + INTERVAL 1 HOUR", "t - INTERVAL '2' DAY", "t > v", "t = z", "y < DATE '2020-01-01'", "least(t, v)",
     # texts
     "length(s)", "char_length(s)", "octet_length(s)", "upper(u)", "lower(s)", "trim(s)", "ltrim(s)", "rtrim(s)",
     "btrim(s)", *(f"substring(s, {p}, 3)" for p in (-9, -3, -1, 0, 1, 2, 7)), "substr(s, 2)", "substring(s, 2, 0)",

@@ -40,9 +40,14 @@ from eventide.report.why import WhyOpen, window_words
 from eventide.results.accuracy import AccuracySummary
 from eventide.results.results import EarlyColumns, Kind, readings
 from eventide.sinks.sink import Memory, Sink
+from eventide.watch.alert import Alert
+from eventide.watch.watching import watch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from eventide.console.lifecycle import Console
+
 
 SHOWN = 20
 """Results that are shown: the last ones."""
@@ -134,6 +139,7 @@ class RunningQueries(Mapping[str, "RunningQuery"]):
         self._queries = {name: RunningQuery(name, self, sink, folders.get(name)) for name, sink in sinks.items()}
         self._failure: EventideError | None = None
         self._endpoint: Endpoint | None = None
+        self._console: Console | None = None
 
     def __getitem__(self, name: str) -> RunningQuery:
         if name not in self._queries:
@@ -176,6 +182,32 @@ class RunningQueries(Mapping[str, "RunningQuery"]):
             warnings.warn(f"{address.shown}: {EXPOSED}", stacklevel=2)
         self._endpoint = listen(self.engine, address, window_words)
         return self._endpoint
+
+    def console(self, host: str = LOOPBACK, port: int = 0) -> Console:
+        """Open the console, where these queries listen; `print(running.console().link())` and open it in a browser.
+
+        It shows time, plan, results, losses and the engine. Where they listen already, the address stays.
+        """
+        from eventide.console.lifecycle import open_console
+
+        if self._console is None or self._endpoint is None or self._endpoint.closed:
+            if self._endpoint is None or self._endpoint.closed:
+                self.listen(host, port)
+            assert self._endpoint is not None
+            self._console = open_console(self.engine, self._endpoint)
+        return self._console
+
+    def on_alert(self, function: Callable[[Alert], object]) -> None:
+        """Call a function with every alert: when it is raised, and again when it has cleared (`alert.cleared`).
+
+        The engine is watched from then on: silent sources, clocks that jump or drift, violated bounds, growing queues,
+        slow sinks. `alert.words()` says what was expected and what was seen.
+        """
+        watch(self.engine).board.listen(function)
+
+    def alerts(self) -> tuple[Alert, ...]:
+        """Return the alerts that stand now; the engine is watched from the first call on."""
+        return watch(self.engine).board.standing
 
     def results(self) -> dict[str, pa.Table]:
         """Return all results so far of every query; see `RunningQuery.results`."""
@@ -270,6 +302,10 @@ class RunningQuery:
     def listen(self, host: str = LOOPBACK, port: int = 0) -> Endpoint:
         """Let other processes ask this query, and those started with it; see `RunningQueries.listen`."""
         return self.together.listen(host, port)
+
+    def console(self, host: str = LOOPBACK, port: int = 0) -> Console:
+        """Open the console of this query, and those started with it; see `RunningQueries.console`."""
+        return self.together.console(host, port)
 
     def accuracy(self) -> AccuracySummary | None:
         """Return how accurate early results were, compared with the final ones; None if there were none."""

@@ -1,7 +1,7 @@
 """The command line: arguments become calls. What the commands do is in `eventide.commands`.
 
-Law: a command loads what it needs, and nothing else. `arguments.py` has a function for each, which imports what it
-calls when it is called. Exit codes are those of `eventide.commands.process`.
+Law: a command loads what it needs, and nothing else. `arguments.py` and `observing.py` have a function for each, which
+imports what it calls when it is called. Exit codes are those of `eventide.commands.process`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from typing import Annotated
 
 import typer
 
-from eventide.cli import arguments
+from eventide.cli import arguments, observing
 
-COMMANDS = ("run", "plan", "check", "explain", "why", "prod", "init", "profile", "checkpoint", "version")
+COMMANDS = (
+    "run", "plan", "check", "explain", "why", "prod", "console", "watch", "init", "profile", "checkpoint", "version",
+)  # fmt: skip
 """In the order in which help lists them."""
 
 ALLOCATIONS = 100_000
@@ -44,7 +46,7 @@ One JSON object a result: eventide run traffic.sql --json | jq .mean
 
 As a filter, where a stream is FROM STDIN: tail -f app.jsonl | eventide run errors.sql
 
-With Kafka: eventide run orders.sql --package org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0
+With another connector of Spark: eventide run orders.sql --package group:name:version
 
 [bold]Exit codes[/bold]
 
@@ -101,6 +103,20 @@ One group, and windows that end by noon (UTC): eventide prod speeds --group dete
 
 For a program: eventide prod speeds --checkpoint state --json | jq .mean
 {CODES}""",
+    "console": f"""
+[bold]Examples[/bold]
+
+While it runs (with --console), or after: eventide console --checkpoint state
+
+For somebody who is only to look: eventide console --checkpoint state --read-only
+{CODES}""",
+    "watch": f"""
+[bold]Examples[/bold]
+
+Until Ctrl-C: eventide watch --checkpoint state
+
+For a program: eventide watch --checkpoint state --json | jq .words
+{CODES}""",
     "init": f"""
 [bold]Examples[/bold]
 
@@ -148,7 +164,7 @@ def app(*names: str) -> typer.Typer:
     )
     made.callback()(_options)
     for name in names or COMMANDS:
-        made.command(epilog=EPILOGS.get(name))(getattr(arguments, name))
+        made.command(epilog=EPILOGS.get(name))(getattr(arguments, name, None) or getattr(observing, name))
     return made
 
 
@@ -174,4 +190,30 @@ def main() -> None:
     # To make the others ready takes longer than to read the arguments of one.
     command = app(*(name for name in sys.argv[1:2] if name in COMMANDS))
     # However it was called: `python -m eventide` is no name that a shell could complete.
-    run_to_its_end(lambda: command(prog_name="eventide"), debug="--debug" in sys.argv)
+    given = with_address(sys.argv[1:])
+    run_to_its_end(lambda: command(args=given, prog_name="eventide"), debug="--debug" in sys.argv)
+
+
+def with_address(given: list[str]) -> list[str]:
+    """The arguments, `--console` of a run with an address: without one it is any free port.
+
+    >>> with_address(["run", "q.sql", "--console", "--bounded"])
+    ['run', 'q.sql', '--console=', '--bounded']
+    >>> with_address(["run", "--console", "8080", "q.sql"])
+    ['run', '--console', '8080', 'q.sql']
+    """
+    found = list(given)
+    if given[:1] == ["run"]:
+        for place, one in enumerate(given):
+            if one == "--console" and not is_address(given[place + 1] if place + 1 < len(given) else ""):
+                found[place] = "--console="
+    return found
+
+
+def is_address(text: str) -> bool:
+    """Whether a word behind `--console` is meant for it: a port, or a host with one.
+
+    >>> [is_address(one) for one in ("8080", "localhost:0", "[::1]:80", "q.sql", "-", "--bounded", "localhost")]
+    [True, True, True, False, False, False, False]
+    """
+    return text.rpartition(":")[2].isdigit()

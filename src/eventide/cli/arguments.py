@@ -96,6 +96,16 @@ def run(
         typer.Option(metavar="HOST:PORT", help="Where it can be asked. Default: a free port, from this machine only."),
     ] = None,
     no_listen: Annotated[bool, typer.Option("--no-listen", help="Let nobody ask it while it runs.")] = False,
+    console: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[HOST:PORT]",
+            help="Show it in a browser, and print the link. Default: a free port.",
+        ),
+    ] = None,
+    webhook: Annotated[
+        str | None, typer.Option(metavar="URL", help="Send every alert there, as JSON: when raised, and when cleared.")
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Run the queries of a script, and show their results as they come."""
@@ -114,6 +124,8 @@ def run(
             trace=trace,
             listen=listen,
             no_listen=no_listen,
+            console=console,
+            webhook=webhook,
             replace=replace,
             log=log,
             accept=accept,

@@ -24,14 +24,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
+from eventide.commands.console import keep_script
 from eventide.commands.outputs import Outputs, outputs_of
 from eventide.commands.process import TerminatedError, code_of, was_closed
-from eventide.endpoint.discovery import EXPOSED, Address
+from eventide.endpoint.discovery import EXPOSED, LOOPBACK, Address
 from eventide.endpoint.lifecycle import Endpoint, listen, listen_not
 from eventide.engine.running import Running
 from eventide.engine.scheduling.trace import Trace
 from eventide.errors import DeclarationError, EngineError
-from eventide.language.script import Script
+from eventide.language.script import Script, read_script
 from eventide.launch.engines import (
     DEFAULT_MASTER,
     Where,
@@ -43,13 +44,15 @@ from eventide.launch.engines import (
     remove_all,
 )
 from eventide.launch.logs import passing, say, say_warnings
-from eventide.launch.settings import STANDARD_INPUT, RunSettings, checked_engine, script_of, shown_as
+from eventide.launch.settings import STANDARD_INPUT, RunSettings, checked_engine, shown_as, text_of
 from eventide.launch.user_functions import Failures
 from eventide.plan.declared.evolution import Consent
 from eventide.plan.declared.program import Program
 from eventide.report.status import LossReport, StatusLine, beyond_permitted, logging_of
 from eventide.report.why import window_words
 from eventide.sources.files.files import FORMATS
+from eventide.watch.watching import watch
+from eventide.watch.webhook import Webhook, checked_url
 
 MEANING = {
     "spark.sql.ansi.enabled": (
@@ -160,6 +163,8 @@ class RunRequest:
     trace: str | None = None
     listen: str | None = None
     no_listen: bool = False
+    console: str | None = None
+    webhook: str | None = None
     replace: bool = False
     log: str | None = None
     accept: bool = False
@@ -168,7 +173,8 @@ class RunRequest:
 
 def run_file(request: RunRequest) -> None:
     """Run a script to its end."""
-    script = script_of(request.file)
+    text = text_of(request.file)
+    script = read_script(text, shown_as(request.file))
     for warning in script.warnings:
         print(f"{shown_as(request.file)}:{warning.line}:{warning.column}: warning: {warning.message}", file=sys.stderr)
     if script.questions:
@@ -186,11 +192,13 @@ def run_file(request: RunRequest) -> None:
         raise DeclarationError(
             "the script came through standard input, which a stream of it reads too: put the script into a file"
         )
-    _run(script, request)
+    _run(script, text, request)
 
 
-def _run(script: Script, request: RunRequest) -> None:
-    checked_listening(request.listen, not request.no_listen)
+def _run(script: Script, text: str, request: RunRequest) -> None:
+    at = listening_at(request)
+    if request.webhook is not None:
+        checked_url(request.webhook)
     checked_log(request.log)
     say_warnings()
     settings = RunSettings.of({**script.settings, **pairs(request.conf)})
@@ -221,9 +229,17 @@ def _run(script: Script, request: RunRequest) -> None:
             for sentence in engine.engine.evolution.words():
                 say(sentence)
         ended_before = engine.engine.ended
+        if given is not None:
+            keep_script(checkpoint, text)
         for watcher in (line, losses):
             watcher.watch(engine)
-        listening(engine, request.listen, not request.no_listen, quiet=bounded)
+        endpoint = listening(engine, at, not request.no_listen, quiet=bounded)
+        if request.console is not None:
+            show_console(engine, endpoint)
+        if not bounded:
+            board = watch(engine).board
+            if request.webhook is not None:
+                board.listen(Webhook(request.webhook).tell)
         engine.stop_on_signals()
         try:
             with passing(line.text), logging_of(engine, line, checked_log(request.log)):
@@ -313,12 +329,36 @@ def listening(engine: Running, given: str | None, wanted: bool, quiet: bool) -> 
     return endpoint
 
 
-def checked_listening(given: str | None, wanted: bool) -> None:
-    """Refuse, before anything is started, what cannot be listened on."""
-    if given is not None and not wanted:
-        raise DeclarationError("--listen and --no-listen contradict each other: give one of them")
-    if given is not None:
-        Address.read(given)
+def listening_at(request: RunRequest) -> str | None:
+    """The address that was named, for questions or the console; what cannot be is refused before anything is started.
+
+    >>> listening_at(RunRequest("q.sql", console="8080"))
+    '8080'
+    >>> listening_at(RunRequest("q.sql", console="", no_listen=True))
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: --console and --no-listen contradict each other: give one of them
+    """
+    for option, given in (("--listen", request.listen), ("--console", request.console)):
+        if given is not None and request.no_listen:
+            raise DeclarationError(f"{option} and --no-listen contradict each other: give one of them")
+        if given:
+            Address.read(given)
+    if request.console and request.listen and Address.read(request.console) != Address.read(request.listen):
+        raise DeclarationError(
+            "--console and --listen name two addresses, and the console is at that of the engine: name one"
+        )
+    # Who asks for a console wants it, or an error that says why there is none.
+    return request.listen or request.console or (None if request.console is None else LOOPBACK)
+
+
+def show_console(engine: Running, endpoint: Endpoint | None) -> None:
+    """Open the console of an engine that listens, and say where."""
+    from eventide.console.lifecycle import open_console
+
+    assert endpoint is not None
+    say(f"console: {open_console(engine, endpoint).link()}")
+    say(f"the link opens once; another one: eventide console --checkpoint {shlex.quote(str(endpoint.folder))}")
 
 
 def _tell_the_end(

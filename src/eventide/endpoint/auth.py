@@ -33,7 +33,7 @@ import math
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from eventide.endpoint.discovery import Address, same_origin
 from eventide.errors import DeclarationError
@@ -62,6 +62,14 @@ class TokenBucket:
             return (1.0 - self._held) / self._rate
 
 
+class Checking(Protocol):
+    """Lets requests pass, or refuses them."""
+
+    def check(self, headers: Mapping[str, str]) -> None:
+        """Raise a refusal unless a request with these headers may be answered."""
+        ...
+
+
 class Gate:
     """Lets requests pass, or refuses them.
 
@@ -82,32 +90,42 @@ class Gate:
 
     def check(self, headers: Mapping[str, str]) -> None:
         """Raise a refusal unless a request with these headers may be answered."""
+        self.check_place(headers)
+        self.check_permission(headers.get("authorization", ""))
+        limit(self._requests, "too many requests")
+
+    def check_place(self, headers: Mapping[str, str]) -> None:
+        """Refuse who calls the server by a strange name, and pages of other servers."""
         # Only HTTP/1.0 may leave the host out, and no browser speaks that.
         host = headers.get("host", "localhost")
         if not self._address.is_called(host):
             raise HttpError(403, "the engine is not known by this name", f"ask it at {self._address.url}")
         if "origin" in headers and not same_origin(headers["origin"], host):
             raise HttpError(403, "pages of other servers may not ask", "ask from a program, with the token")
-        if not self._knows_the_token(headers.get("authorization", "")):
-            self._limit(self._guesses, "too many wrong tokens")
+
+    def check_permission(self, authorization: str) -> None:
+        """Refuse who does not have the token; guesses are slowed down."""
+        if not self.knows_the_token(authorization):
+            limit(self._guesses, "too many wrong tokens")
             raise HttpError(
                 401,
                 "the token is missing or wrong",
                 "send the header Authorization: Bearer TOKEN, with the text of the engine's token file",
                 WWW_Authenticate="Bearer",
             )
-        self._limit(self._requests, "too many requests")
 
-    def _knows_the_token(self, authorization: str) -> bool:
+    def knows_the_token(self, authorization: str) -> bool:
+        """Whether the header holds the token of the engine."""
         scheme, _, token = authorization.partition(" ")
         # Headers were read as Latin-1; so the bytes are those that came.
         same = hmac.compare_digest(token.strip().encode("latin-1", "replace"), self._token)
         return same and scheme.lower() == "bearer"
 
-    @staticmethod
-    def _limit(bucket: TokenBucket, error: str) -> None:
-        if wait := bucket.take():
-            raise HttpError(429, error, f"wait {wait:.2f} seconds", Retry_After=str(math.ceil(wait)))
+
+def limit(bucket: TokenBucket, error: str) -> None:
+    """Take one out of a bucket, or refuse with the time to wait."""
+    if wait := bucket.take():
+        raise HttpError(429, error, f"wait {wait:.2f} seconds", Retry_After=str(math.ceil(wait)))
 
 
 @dataclass(frozen=True)

@@ -34,12 +34,21 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+Mounts = dict[str, "Callable[[Gate], ASGIApp]"]
+"""By the path below which it serves: what makes an application, from the gate of the endpoint."""
+
 
 class Endpoint:
     """Where a running engine can be asked. Made by `listen`; as a context it is closed in the end."""
 
-    def __init__(self, server: Server, questions: Questions, published: Published, temporary: Path | None) -> None:
-        self._server, self._questions, self._published, self._temporary = server, questions, published, temporary
+    def __init__(
+        self, server: Server, questions: Questions, published: Published, temporary: Path | None, mounts: Mounts
+    ) -> None:
+        self._server, self._published, self._temporary = server, published, temporary
+        self.questions = questions
+        """What is asked there."""
+        self._mounts = mounts
+        self._closing: list[Callable[[], None]] = []
         self._lock = threading.Lock()
         self.closed = False
 
@@ -63,16 +72,23 @@ class Endpoint:
         """Where the address is written: `eventide prod --checkpoint` finds it there."""
         return self.token_file.parent
 
+    def mount(self, mounts: Mounts, on_close: Callable[[], None]) -> None:
+        """Serve more below these paths, from the next request on; `on_close` ends what would keep connections open."""
+        self._mounts.update(mounts)
+        self._closing.append(on_close)
+
     def close(self) -> None:
         """Answer nobody any more. Safe to call again, and from any thread."""
         with self._lock:
             if self.closed:
                 return
             self.closed = True
+            for function in self._closing:
+                function()
             # First nobody is sent here, then nobody is let in.
             self._published.withdraw()
             self._server.close()
-            self._questions.close()
+            self.questions.close()
             if self._temporary is not None:
                 shutil.rmtree(self._temporary, ignore_errors=True)
 
@@ -96,14 +112,16 @@ def listen(
     token = new_token()
     questions, counts = Questions(running, words), RoundCounts()
     permitted = limits or Limits()
+    mounts: Mounts = {}
 
     def application(at: Address) -> ASGIApp:
         # Loaded by whoever asks first.
         from eventide.endpoint.metrics import Metrics
-        from eventide.endpoint.serving import application_of, endpoint_routes
+        from eventide.endpoint.serving import Mounted, application_of, endpoint_routes
 
         gate = Gate(at, token, permitted, time.monotonic)
-        return application_of(endpoint_routes(questions, Metrics(running, counts)), gate, permitted)
+        own = application_of(endpoint_routes(questions, Metrics(running, counts)), gate, permitted)
+        return Mounted(own, mounts, gate)
 
     try:
         server = Server(asked, application, permitted)
@@ -120,7 +138,7 @@ def listen(
             shutil.rmtree(temporary, ignore_errors=True)
         raise
     running.on_round(counts)
-    endpoint = Endpoint(server, questions, published, temporary)
+    endpoint = Endpoint(server, questions, published, temporary, mounts)
     running.on_end(endpoint.close)
     log.info("listening", extra={"url": endpoint.url, "token_file": str(endpoint.token_file)})
     return endpoint

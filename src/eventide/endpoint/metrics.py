@@ -7,6 +7,7 @@ fall while an engine runs; those of rows go on after a restart from the checkpoi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
 from typing import Any
@@ -23,6 +24,7 @@ from eventide.eventtime.instant import EDGE
 from eventide.eventtime.policies.drop_ratio.policy import permitted_ratio
 from eventide.eventtime.policies.skew.declared import declared_loss
 from eventide.plan.declared.stream import Stream, TimeKind
+from eventide.watch.watching import Watch, watched
 
 SOURCES = 10
 """So many sources of a stream are shown, the furthest behind."""
@@ -57,6 +59,7 @@ class Metrics(Collector):
         yield from _ratios(status, streams)
         yield from _state(status)
         yield from _rounds(status, self._counts.now())
+        yield from _alerts(watched(self._running))
 
 
 def _rows(status: Status) -> Iterator[Metric]:
@@ -133,6 +136,16 @@ def _rounds(status: Status, counted: RoundTotals) -> Iterator[Metric]:
         edges = [*map(str, BUCKETS), "+Inf"]
         steps.add_metric([step], list(zip(edges, accumulate(counts), strict=True)), counted.seconds[step])
     yield steps
+
+
+def _alerts(found: Watch | None) -> Iterator[Metric]:
+    """How many alerts stand, and how many were raised; nothing where nobody watches the engine."""
+    if found is None:
+        return
+    standing = Counter((one.kind, one.of) for one in found.board.standing)
+    yield _gauge("alerts", "Alerts that stand now.", ("kind", "of"), {key: float(n) for key, n in standing.items()})
+    raised = {kind: float(number) for kind, number in found.board.raised.items()}
+    yield _counter("alerts_raised", "Alerts raised since the start.", "kind", raised)
 
 
 def _gauge(name: str, words: str, labels: str | tuple[str, ...], values: Values) -> Metric:

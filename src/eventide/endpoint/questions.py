@@ -32,6 +32,7 @@ from eventide.errors import DeclarationError, EngineError
 from eventide.eventtime.early.prod import Prod, Timing
 from eventide.plan.declared.query import Query
 from eventide.sinks.lines import LineWriter
+from eventide.watch.watching import watch
 
 MOST, MOST_BYTES = 256, 4 << 20
 """Answers that are cached, and their size."""
@@ -164,6 +165,12 @@ class Questions:
         windows = self._running.why(name)
         data["windows"] = [one.as_data() | ({} if words is None else {"words": words(one)}) for one in windows]
         return data
+
+    def alerts(self) -> dict[str, Any]:
+        """The alerts that stand, and the last that were raised or have cleared; watched from the first question on."""
+        board = watch(self._running).board
+        standing, recent = board.standing, list(board.recent)
+        return {"standing": [one.as_json() for one in standing], "recent": [one.as_json() for one in recent]}
 
     def queries(self) -> dict[str, Any]:
         """What can be asked: names, groups with their types, and what times are."""

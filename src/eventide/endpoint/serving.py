@@ -35,7 +35,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from eventide.endpoint.auth import Gate, HttpError, Limits, as_json
+from eventide.endpoint.auth import Checking, Gate, HttpError, Limits, as_json
 from eventide.endpoint.metrics import CONTENT_TYPE, Metrics
 from eventide.endpoint.prod_request import PROD_KEYS, asked_of, parameters_of
 from eventide.endpoint.questions import Questions
@@ -50,7 +50,7 @@ Answer = Callable[[Mapping[str, str], bytes], bytes]
 class Guard:
     """Lets requests through to an application that are well formed, within limits, and pass the gate."""
 
-    def __init__(self, application: ASGIApp, gate: Gate, limits: Limits) -> None:
+    def __init__(self, application: ASGIApp, gate: Checking, limits: Limits) -> None:
         self._application, self._gate, self._limits = application, gate, limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -108,17 +108,18 @@ def headers_of(scope: Scope, limits: Limits) -> dict[str, str]:
 
 
 def endpoint_routes(questions: Questions, metrics: Metrics) -> list[Route]:
-    """Early results, status, why, the names of queries, and metrics."""
+    """Early results, status, why, alerts, the names of queries, and metrics."""
     return [
         route("POST", "/prod", (), lambda _, body: questions.prod(asked_of(body, PROD_KEYS))),
         route("GET", "/status", (), lambda _, __: as_json(questions.status())),
         route("GET", "/why", ("query",), lambda asked, _: as_json(questions.why(asked.get("query")))),
+        route("GET", "/alerts", (), lambda _, __: as_json(questions.alerts())),
         route("GET", "/queries", (), lambda _, __: as_json(questions.queries())),
         route("GET", "/metrics", (), lambda _, __: metrics.text(), CONTENT_TYPE),
     ]
 
 
-def application_of(routes: Iterable[Route], gate: Gate, limits: Limits) -> ASGIApp:
+def application_of(routes: Iterable[Route], gate: Checking, limits: Limits) -> ASGIApp:
     """An application that has these routes and no others, behind a gate."""
     known = list(routes)
     paths = ", ".join(route.path for route in known)
@@ -139,6 +140,26 @@ def application_of(routes: Iterable[Route], gate: Gate, limits: Limits) -> ASGIA
     application = Starlette(routes=known, exception_handlers=handlers)
     application.router.redirect_slashes = False
     return Guard(application, gate, limits)
+
+
+class Mounted:
+    """An application, and others below paths of their own: each with a gate of its own, and made when it is asked."""
+
+    def __init__(self, application: ASGIApp, others: Mapping[str, Callable[[Gate], ASGIApp]], gate: Gate) -> None:
+        self._application, self._others, self._gate = application, others, gate
+        self._made: dict[str, ASGIApp] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, by the application with the longest path that it is below."""
+        path: str = scope.get("path", "")
+        below = [one for one in list(self._others) if path == one or path.startswith(f"{one}/")]
+        if not below:
+            await self._application(scope, receive, send)
+            return
+        found = max(below, key=len)
+        if found not in self._made:
+            self._made[found] = self._others[found](self._gate)
+        await self._made[found](scope, receive, send)
 
 
 def route(method: str, path: str, parameters: tuple[str, ...], answer: Answer, content: str = JSON) -> Route:

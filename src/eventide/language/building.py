@@ -20,6 +20,7 @@ from eventide.language.expression_text import in_spark_words, unused
 from eventide.language.from_clause import FromReader, Interfaces
 from eventide.language.grammar.clauses import PROD_CLAUSES, QUEUE_CLAUSES
 from eventide.language.grammar.nodes import (
+    IN_WINDOWS,
     Clause,
     CreateBounds,
     CreateFunction,
@@ -45,11 +46,11 @@ from eventide.language.grammar.source_text import (
 from eventide.language.grammar.spelling import meant
 from eventide.language.over import OverReader, looks_around, over_results, windows_of
 from eventide.language.query_clauses import ScriptContext, needs_queue, with_prods, with_sideline
+from eventide.language.query_windows import set_policy
 from eventide.language.row_query import BY_TIME, RowsReader, UnionReader, by_time_alone, gives_rows
 from eventide.language.scope import Clock, Scope, ScopeRelation
 from eventide.language.stream_bounds import relate_streams
 from eventide.language.warnings import Warning, about_operator, about_query, about_stream, warning_at
-from eventide.language.window_policies import set_policy
 from eventide.plan.binding import through
 from eventide.plan.declared.program import NAME, Operator, Program, Step, reads, streams_below
 from eventide.plan.declared.query import Query
@@ -211,7 +212,7 @@ class Builder:
         policy: dict[str, Clause]
         if of_rows and looks_around(select):
             clauses = level.window.expressions if level.window is not None else ()
-            policy = {str(clause.this): clause for clause in clauses if clause.this in ("SLACK", "DRATIO")}
+            policy = {str(clause.this): clause for clause in clauses if clause.this in IN_WINDOWS}
             step, columns, clock = OverReader(self.source, origin).read(name, select, level, ordered)
         elif of_rows:
             step, columns, clock = RowsReader(self.source, origin).read(name, select, level, ordered)

@@ -14,15 +14,15 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.language.grammar.nodes import Amounts, Clause, CreateStream, Secret
+from eventide.language.change_data import columns_of_changes
+from eventide.language.computed_columns import computed_columns
+from eventide.language.grammar.nodes import Amounts, Clause, ComputedColumn, CreateStream, Secret
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
 from eventide.language.kafka_records import NOTED, arrives_by_record, columns_of_records, options_of_topics
 from eventide.language.policies import WATERMARKS, PolicyReader
 from eventide.plan.declared.secrets import checked_secret
 from eventide.plan.declared.stream import (
-    CHANGED_AT,
-    ENVELOPE,
     REMOVED,
     Future,
     Input,
@@ -70,9 +70,9 @@ class StreamReader:
         clauses = {str(clause.this): clause for clause in tree.args["clauses"]}
         if tree.is_table:
             return self._table(tree, clauses)
-        columns = self._columns(tree)
+        columns, computed = computed_columns(tree, self._columns(tree), clauses, self.source)
         columns, partitions = columns_of_records(columns, clauses)
-        changes = self._of_changes(clauses, columns)
+        changes = columns_of_changes(self._options(clauses.get("OPTIONS")), clauses, columns, self.source)
         columns = (*columns, *changes)
         arrival = self._column(clauses["ARRIVAL BY"].expressions[0], columns) if "ARRIVAL BY" in clauses else None
         time, timestamps = self._time(tree, clauses, columns, arrival, next(iter(changes), None))
@@ -90,27 +90,11 @@ class StreamReader:
             timestamps=timestamps,
             input=self._input(tree, clauses),
             removed=REMOVED if changes else None,
+            computed=computed,
         )
         declared = DeclaredStream(stream, clauses, tree)
         declared.stream = replace(stream, future=self._future(clauses, stream))
         return self.with_policy(declared, clauses)
-
-    def _of_changes(self, clauses: dict[str, Clause], columns: tuple[Column, ...]) -> tuple[Column, ...]:
-        """The columns that change data has beside those of its table; none for other streams."""
-        for name, value in self._options(clauses.get("OPTIONS")):
-            if name.lower() != ENVELOPE:
-                continue
-            if value.lower() != "debezium":
-                raise self.source.error(
-                    f"there is no envelope {value!r}", clauses["OPTIONS"], "write envelope 'debezium'"
-                )
-            for column in columns:
-                if column.name.lower() in (CHANGED_AT, REMOVED):
-                    raise self.source.error(
-                        f"a change has a column {column.name!r} of its own", clauses["OPTIONS"], "leave it out"
-                    )
-            return Column(CHANGED_AT, "TIMESTAMP"), Column(REMOVED, "BOOLEAN")
-        return ()
 
     def _table(self, tree: CreateStream, clauses: dict[str, Clause]) -> DeclaredStream:
         given = self._input(tree, clauses)
@@ -126,6 +110,9 @@ class StreamReader:
             raise self.source.error(
                 "this would read the table all the time", clauses["REFRESH EVERY"], "give 1 s or more"
             )
+        computed = next((one for one in tree.args["columns"] if isinstance(one, ComputedColumn)), None)
+        if computed is not None:
+            raise self.source.error("a table has the columns that are read", computed, "compute it in the query")
         stamped, declared = Timestamps.INTERNAL, Table(refresh)
         name, columns = name_of(tree.this), self._columns(tree)
         stream = Stream(name, columns, timestamps=stamped, input=given, table=declared)
@@ -188,12 +175,15 @@ class StreamReader:
         return given
 
     def _columns(self, tree: CreateStream) -> tuple[Column, ...]:
+        """The columns that are read."""
         found: dict[str, Column] = {}
         for one in tree.args["columns"]:
             if one.name.lower() in found:
                 raise self.source.error(f"the column {one.name!r} is declared twice", one)
             if one.name.startswith("__") or one.name.lower() == "_malformed":
                 raise self.source.error(f"a column cannot be named {one.name!r}: the engine uses that name", one)
+            if isinstance(one, ComputedColumn):
+                continue
             try:
                 found[one.name.lower()] = Column(one.name, spark_type(one.args["kind"]))
             except (ValueError, KeyError) as error:

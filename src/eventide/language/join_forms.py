@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from eventide.language.expression_text import all_of, column_of, spark_text
-from eventide.language.grammar.nodes import Amounts
+from eventide.language.grammar.nodes import IN_WINDOWS, Amounts
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.join_conditions import JoinInput, bare, tables_of, take_apart
 from eventide.language.scope import Scope
@@ -147,7 +147,7 @@ def _length(level: Scope, source: SourceText) -> int:
     assert level.window is not None
     clauses = {str(clause.this): clause for clause in level.window.expressions}
     for name, clause in clauses.items():
-        if name in ("SLACK", "DRATIO"):
+        if name in IN_WINDOWS:
             raise source.error(f"{name} is for a stream, and this is a join", clause, "say it in CREATE STREAM")
         if name != "RANGE":
             raise source.error(f"{name} does not go with a window of a join", clause, "write [RANGE length]")

@@ -18,7 +18,7 @@ from sqlglot import exp
 from eventide.errors import DeclarationError, LanguageError
 from eventide.language.expression_text import all_of, column_of, has_aggregate, name_for, spark_text, unused
 from eventide.language.from_clause import FromReader, with_queries
-from eventide.language.grammar.nodes import Clause
+from eventide.language.grammar.nodes import IN_WINDOWS, Clause
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import aggregate_meant
 from eventide.language.group_by import refuse_over
@@ -98,7 +98,7 @@ class RowsReader:
                 "LIMIT is for the results of a window, and rows have none", limit, "leave it out, or add aggregates"
             )
         asked = [str(clause.this) for clause in level.window.expressions] if level.window is not None else []
-        if set(asked) - {"SLACK", "DRATIO"}:
+        if set(asked) - set(IN_WINDOWS):
             if (mistyped := aggregate_meant(select)) is not None:
                 call, close = mistyped
                 raise self.source.error(f"{call.name!r} is no aggregate", call, f"did you mean {close}?")

@@ -54,14 +54,17 @@ ATTEMPTS = 20
 
 
 def read_progress(
-    program: Program, place: str | Storage, query: str, scheduling: Scheduling | None = None
+    program: Program, place: str | Storage, query: str | None = None, scheduling: Scheduling | None = None
 ) -> ProgressReport:
-    """How a query or operator, and all that it reads, stood after the last round of a checkpoint.
+    """How a query or operator, and all that it reads, stood after the last round of a checkpoint; or the whole program.
 
     `program` and `scheduling` are those that the engine runs.
     """
     storage = Storage.at(place, make=False)
-    way = below(program, query if program.operator(query) is not None else program.query(query).name)
+    if query is None:
+        way = dict.fromkeys(one.name for one in (*program.streams, *program.steps))
+    else:
+        way = below(program, query if program.operator(query) is not None else program.query(query).name)
     for attempt in range(ATTEMPTS):
         record = last_record(storage)
         _refuse_others(record, program, way)

@@ -52,6 +52,7 @@ from eventide.testing.transcript_values import converted, instant
 
 def table_of(written: Any, stream: Stream) -> pa.Table:
     """The rows as a table, `_malformed` the last of its columns."""
+    stream = stream.as_read
     if not isinstance(written, list):
         raise DeclarationError(f"the rows of stream {stream.name!r} must be a list, not {written!r}")
     rows = [_row(row, stream) for row in written]

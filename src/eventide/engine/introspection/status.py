@@ -255,7 +255,7 @@ class SourceTimes:
         order = np.lexsort((self.largest, self.heartbeats, ~self.waited_for))
         return [int(one) for one in order[:most]]
 
-    @property
+    @cached_property
     def holds(self) -> int:
         """The source that holds all others back; -1 where no single one does."""
         waited = self.heartbeats[self.waited_for]

@@ -14,6 +14,7 @@ from eventide.engine.relations.relation import Summary
 from eventide.errors import DataFaultError, DeclarationError, EngineError, first_line
 from eventide.plan.declared.stream import Derived, Stream
 from eventide.plan.expressions.columns import with_type
+from eventide.plan.sql.computed_columns import computed_text
 from eventide.plan.sql.stream_rows import MALFORMED, batch_view
 from eventide.sources.arrow_types import arrow_type, spark_type_of
 
@@ -68,7 +69,14 @@ class LocalBackend:
         self._batch = {}
         for name, stream in self._streams.items():
             table = batch.get(name)
-            self._batch[batch_view(stream)] = _declared(stream, table) if table is not None else _none(stream)
+            self._batch[batch_view(stream)] = self._computed(stream, table) if table is not None else _none(stream)
+
+    def _computed(self, stream: Stream, table: pa.Table) -> pa.Table:
+        """The rows with all columns of the stream: those that are computed, too."""
+        read = _declared(stream.as_read, table)
+        if not stream.computed:
+            return read
+        return _declared(stream, self.duckdb_executor.ask(computed_text(stream, "rows_read"), {"rows_read": read}))
 
     def ask(self, sql: str, tables: Mapping[str, pa.Table] | None = None) -> pa.Table:
         """The answer of a statement over the round's rows."""

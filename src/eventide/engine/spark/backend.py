@@ -26,6 +26,7 @@ from eventide.plan.bound.query import instant_sql
 from eventide.plan.declared.stream import Derived, Stream
 from eventide.plan.duckdb.transpile import tables_in
 from eventide.plan.expressions.columns import Column, quoted, spark_type, with_type
+from eventide.plan.sql.computed_columns import computed_text
 from eventide.plan.sql.stream_rows import MALFORMED, batch_view
 from eventide.sources.spark_errors import of_spark
 
@@ -117,19 +118,28 @@ class SparkBackend:
                 rows = self._batch.get(name)
                 if isinstance(rows, FileBatch):
                     rows = rows.frame if rows.uris else None
+                # Batches of a stream come in a session of their own, which knows no views of others.
                 if rows is None:
-                    # Batches of a stream come in a session of their own, which knows no views of others.
-                    rows = self._session.createDataFrame([], _ddl(stream))
-                elif isinstance(rows, pa.Table):
-                    rows = self._from_arrow(stream, rows)
-                elif self._few:
-                    rows = rows.coalesce(1)
-                rows.createOrReplaceTempView(batch_view(stream))
+                    frame = self._session.createDataFrame([], _ddl(stream))
+                else:
+                    frame = self._computed(stream, rows)
+                frame.createOrReplaceTempView(batch_view(stream))
             self._viewed = True
 
-    def _from_arrow(self, stream: Stream, table: pa.Table) -> DataFrame:
-        if table.num_rows == 0:
+    def _computed(self, stream: Stream, rows: DataFrame | pa.Table) -> DataFrame:
+        """The rows as a DataFrame with all columns of the stream: those that are computed, too."""
+        if isinstance(rows, pa.Table) and rows.num_rows == 0:
             return self._empty[stream.name]
+        frame = self._from_arrow(stream.as_read, rows) if isinstance(rows, pa.Table) else rows
+        if self._few and not isinstance(rows, pa.Table):
+            frame = frame.coalesce(1)
+        if not stream.computed:
+            return frame
+        read = f"{batch_view(stream)}_as_read"
+        frame.createOrReplaceTempView(read)
+        return frame.sparkSession.sql(computed_text(stream, read))
+
+    def _from_arrow(self, stream: Stream, table: pa.Table) -> DataFrame:
         if MALFORMED not in table.column_names:
             table = table.append_column(MALFORMED, pa.nulls(table.num_rows, pa.string()))
         table = table.select([*(c.name for c in stream.columns), MALFORMED])

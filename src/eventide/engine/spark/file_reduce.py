@@ -108,7 +108,7 @@ class FileReduce:
     def can(stream: Stream) -> bool:
         """Whether the input of a stream is of the kind that can be reduced here."""
         given = stream.input
-        if given is None or given.format != "parquet" or not has_portable_sources(stream):
+        if given is None or given.format != "parquet" or stream.computed or not has_portable_sources(stream):
             return False
         if any(sign in column.name for column in stream.columns for sign in '`"'):
             return False

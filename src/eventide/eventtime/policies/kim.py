@@ -79,6 +79,7 @@ import math
 from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass
+from fractions import Fraction
 from statistics import NormalDist
 
 import numpy as np
@@ -153,6 +154,7 @@ class VSeq:
         self.size = LEAST_SIZE
         self.delays = Moments()
         self.times = Moments()
+        self._delay_sum = Fraction(0)
 
     @property
     def ready(self) -> bool:
@@ -170,6 +172,16 @@ class VSeq:
         newest, oldest = self._chunks[-1], self._chunks[0]
         return newest.interval if newest is oldest else (newest.clock - oldest.clock) / self.delays.rows
 
+    def behind(self, rows: int) -> Fraction:
+        """By how much equation 8 trails the clock, exactly: the mean delay and `rows` mean intervals.
+
+        In binary fractions the sum may come out just above a whole number, and the heartbeat one too low.
+        """
+        newest, oldest, held = self._chunks[-1], self._chunks[0], self.delays.rows
+        alone = newest is oldest
+        interval = Fraction(newest.interval) if alone else Fraction(newest.clock - oldest.clock, held)
+        return self._delay_sum / held + rows * interval
+
     def add(self, clock: int, arrivals: Arrivals) -> None:
         """Take in the rows of a round; `clock` is that of the round, or a later one if the round's has stepped back."""
         rows = arrivals.total
@@ -182,6 +194,7 @@ class VSeq:
         before = self._chunks[-1].clock if self._chunks else clock
         chunk = _Chunk(rows, mean, scatter, clock, (clock - before) / rows)
         self._chunks.append(chunk)
+        self._delay_sum += rows * Fraction(chunk.delay)
         self.delays.add(rows, chunk.delay, scatter)
         self.times.add(rows, chunk.time, scatter)
         self._drop_oldest()
@@ -197,6 +210,7 @@ class VSeq:
             oldest = self._chunks[0]
             rows = min(surplus, oldest.rows)
             scatter = oldest.scatter * rows / oldest.rows
+            self._delay_sum -= rows * Fraction(oldest.delay)
             self.delays.remove(rows, oldest.delay, scatter)
             self.times.remove(rows, oldest.time, scatter)
             if rows == oldest.rows:
@@ -220,6 +234,7 @@ class VSeq:
         """Go on from what `snapshot` described."""
         self.size = saved["size"]
         self._chunks = deque(_Chunk(*chunk) for chunk in saved["chunks"])
+        self._delay_sum = sum((c.rows * Fraction(c.delay) for c in self._chunks), Fraction(0))
         self.delays = Moments(*saved["delays"])
         self.times = Moments(*saved["times"])
 
@@ -342,9 +357,8 @@ class KimGenerator(DisorderController):
 
     def measure(self) -> tuple[int, int]:
         """Size and heartbeat by the normal law of the delays."""
-        mu, sigma, theta = self._vseq.delays.mean, self._vseq.delays.deviation, self._vseq.interval
-        rows = buffer_rows(self._c, sigma, theta)
-        return rows, shift(self._clock, -math.ceil(mu + rows * theta))
+        rows = buffer_rows(self._c, self._vseq.delays.deviation, self._vseq.interval)
+        return rows, shift(self._clock, -math.ceil(self._vseq.behind(rows)))
 
 
 @dataclass(frozen=True)

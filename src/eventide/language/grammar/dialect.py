@@ -30,6 +30,7 @@ from eventide.language.grammar.clauses import (
     MisreadError,
 )
 from eventide.language.grammar.nodes import (
+    ComputedColumn,
     CreateBounds,
     CreateFunction,
     CreateInterfaces,
@@ -217,6 +218,31 @@ class Eventide(Spark4):
             clauses = self._parse_each(WINDOW_CLAUSES, until=TokenType.R_BRACKET)
             self._expect("]")
             return StreamWindow(expressions=clauses)
+
+        def _parse_column_declaration(self) -> exp.Expr:
+            name, start = self._parse_name(), self._prev
+            kind = None
+            if self._curr.token_type is not TokenType.ALIAS:
+                kind = self._parse_declared_type()
+                self._match_text_seq("GENERATED", "ALWAYS")
+            if not self._match(TokenType.ALIAS):
+                return self.expression(exp.ColumnDef(this=name, kind=kind))
+            computed = ComputedColumn(this=name, kind=kind, expression=self._parse_computed())
+            computed.update_positions(start)
+            return computed
+
+        def _parse_computed(self) -> exp.Expr:
+            at, found = self._curr, self._parse_disjunction()
+            if not isinstance(found, exp.Expr):
+                self._refuse("expected an expression over the columns that are read", (), at)
+            return found
+
+        def _parse_part(self, part: str) -> list[Any]:
+            if part != "time":
+                return super()._parse_part(part)
+            opens = self._curr.token_type is TokenType.L_PAREN
+            calls = bool(self._next) and self._next.token_type is TokenType.L_PAREN
+            return [self._parse_computed() if opens or calls else self._parse_name()]
 
         def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
             # The first that is tried for each element of GROUP BY, so `expression AS name` is read here.

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from eventide.language.grammar.source_text import SourceText
 
 
+IN_WINDOWS = ("SLACK", "DRATIO", "ESTIMATOR")
+"""Clauses of a window that say how the stream finds its heartbeats (disorder controllers, Kim et al., section 4)."""
+
+
 class EventideNode(exp.Expression, ABC):
     """A node of ours; it is written as its `words` say."""
 
@@ -98,6 +102,17 @@ class CreateStream(EventideNode):
         columns = ", ".join(write(column) for column in self.args["columns"])
         clauses = "".join(f" {write(clause)}" for clause in self.args.get("clauses") or ())
         return f"CREATE {self.args.get('kind') or 'STREAM'} {write(self.this)} ({columns}){clauses}"
+
+
+class ComputedColumn(EventideNode):
+    """`name AS expression` in CREATE STREAM, perhaps with a type before AS."""
+
+    arg_types = {"this": True, "kind": False, "expression": True}  # noqa: RUF012
+
+    def words(self, write: Callable[[Any], str]) -> str:
+        """The declaration as text."""
+        kind = f" {write(self.args['kind'])}" if self.args.get("kind") else ""
+        return f"{write(self.this)}{kind} AS {write(self.expression)}"
 
 
 class CreateQuery(EventideNode):

@@ -64,6 +64,7 @@ WORDS = {
     "prods": "the column of its prods",
     "table": "how it is a table",
     "table.refresh": "REFRESH EVERY",
+    "computed": "what its columns are computed by",
     "future": "what happens to rows of the future",
     "future.ahead": "how far rows may be ahead",
     "future.reject": "whether rows of the future are rejected",
@@ -138,7 +139,7 @@ def _stream(stream: Stream) -> Json:
     # Users write their own: the text of a policy says what was declared; where it lay in memory is no part of that.
     data["policy"] = ADDRESS.sub("", repr(stream.policy))
     data["input"] = stream.input.format if stream.input else None
-    for later in ("known", "table", "removed"):
+    for later in ("known", "table", "computed", "removed"):
         data = data if getattr(stream, later) else _without(data, later)
     return data
 

@@ -21,7 +21,7 @@ times.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 
@@ -151,6 +151,9 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
     removed: str | None = None
     """A condition that holds for rows which end the row of their key, where this is a stream of versions of a table."""
 
+    computed: tuple[tuple[str, str], ...] = ()
+    """The columns that are computed from the others, each with its expression in Spark SQL."""
+
     def __post_init__(self) -> None:
         checked(self.columns)
         owner = f"stream {self.name!r}"
@@ -179,6 +182,31 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
                     f"{owner} cannot take its {use} from {column!r}: it is {self.column(column).type}, "
                     "and time must be TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number"
                 )
+
+    @property
+    def as_read(self) -> Stream:
+        """The stream as its input knows it: without the columns that are computed."""
+        names = {name.lower() for name, _ in self.computed}
+        if not names:
+            return self
+
+        def read(name: str | None) -> str | None:
+            return None if name is None or name.lower() in names else name
+
+        time = read(self.time)
+        return replace(
+            self,
+            columns=tuple(column for column in self.columns if column.name.lower() not in names),
+            time=time,
+            timestamps=self.timestamps if time == self.time else Timestamps.LATENT,
+            source=tuple(name for name in self.source if name.lower() not in names),
+            arrival=read(self.arrival),
+            policy=DropRatio(0.01),
+            known=(),
+            punctuation=None,
+            prods=None,
+            computed=(),
+        )
 
     @property
     def stamped_by_broker(self) -> bool:

@@ -11,6 +11,7 @@ count from Sunday.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from sqlglot import exp
@@ -89,6 +90,42 @@ def _unix_timestamp(self: SparkToDuckDB, node: exp.StrToUnix) -> str:
     return by_type("unix_timestamp", self.kind(node.this), self.sql(node.this))
 
 
+_TIME_PIECES = {
+    "%Y": (r"\d{4}", "%Y"),
+    "%mstrict": (r"\d{2}", "%m"),
+    "%dstrict": (r"\d{2}", "%d"),
+    "%Hstrict": (r"\d{2}", "%H"),
+    "%Mstrict": (r"\d{2}", "%M"),
+    "%Sstrict": (r"\d{2}", "%S"),
+    "%f": (r"\d{6}", "%f"),
+    "SSS": (r"\d{3}", "%g"),
+}
+"""Of a pattern of Spark's for times, as the parser has it: what must stand there, and how DuckDB reads it."""
+
+_TIME_PIECE = re.compile("|".join([*_TIME_PIECES, "'([^']*)'", "[^A-Za-z%']"]))
+
+
+def _read_time(self: SparkToDuckDB, node: exp.StrToTime) -> str:
+    """TO_TIMESTAMP with a pattern of numbers that have so many digits each; Spark takes no others for them."""
+    written, place, wanted, read = node.args["format"], 0, "", ""
+    pattern = written.name if isinstance(written, exp.Literal) else "?"
+    while place < len(pattern):
+        piece = _TIME_PIECE.match(pattern, place)
+        if piece is None:
+            return self.refuse("TO_TIMESTAMP with a pattern other than of yyyy, MM, dd, HH, mm, ss and SSS")
+        text = piece[1] if piece[1] is not None else piece[0]
+        digits, way = _TIME_PIECES.get(piece[0], (re.escape(text), text))
+        wanted, read, place = wanted + digits, read + way, piece.end()
+    given = self.sql(node.this)
+    # What has fewer digits is no time to Spark, and one to DuckDB.
+    checked = f"CASE WHEN {given} IS NULL OR regexp_full_match({given}, {_text(wanted)}) THEN {given} ELSE '' END"
+    return f"CAST(strptime({checked}, {_text(read)}) AS TIMESTAMPTZ)"
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
 def _shown_in(self: SparkToDuckDB, node: exp.AtTimeZone) -> str:
     """FROM_UTC_TIMESTAMP: what a clock in that region shows, as an instant."""
     zone = node.args["zone"]
@@ -120,6 +157,7 @@ TIME_RULES: dict[type[exp.Expr], Rule] = {
     exp.Month: _dated("CAST(month({}) AS INTEGER)"),
     exp.Quarter: _dated("CAST(quarter({}) AS INTEGER)"),
     exp.Second: as_int("second"),
+    exp.StrToTime: _read_time,
     exp.StrToUnix: _unix_timestamp,
     exp.TimestampTrunc: _truncated(day=False),
     exp.TsOrDsAdd: _add_days,

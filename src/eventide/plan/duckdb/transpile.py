@@ -67,7 +67,7 @@ TIMES = (
     exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfMonth, exp.DayOfWeek, exp.DayOfYear, exp.WeekOfYear, exp.Hour,
     exp.Minute, exp.Second, exp.TimestampTrunc, exp.DateTrunc, exp.TsOrDsAdd, exp.DateDiff, exp.AddMonths, exp.LastDay,
     exp.StrToUnix, exp.UnixSeconds, exp.UnixMillis, exp.UnixMicros, exp.UnixDate, exp.TsOrDsToDate,
-    exp.DateFromUnixDate,
+    exp.DateFromUnixDate, exp.StrToTime,
 )  # fmt: skip
 
 TEXTS = (

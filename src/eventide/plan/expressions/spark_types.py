@@ -44,7 +44,7 @@ FIXED: dict[type[exp.Expression], str] = {
     **dict.fromkeys((exp.Second, exp.Quarter, exp.DayOfWeek, exp.DayOfYear, exp.DayOfMonth, exp.UnixDate), "INT"),
     **dict.fromkeys((exp.Upper, exp.Lower, exp.Trim, exp.Substring, exp.ConcatWs, exp.Replace, exp.Pad), "STRING"),
     **dict.fromkeys((exp.DateFromUnixDate, exp.DateTrunc, exp.TsOrDsToDate, exp.LastDay, exp.AddMonths), "DATE"),
-    exp.TimestampTrunc: "TIMESTAMP",
+    **dict.fromkeys((exp.TimestampTrunc, exp.StrToTime), "TIMESTAMP"),
 }
 NAMED = {
     **dict.fromkeys(("any", "every", "isnotnull", "isnull", "some"), "BOOLEAN"),

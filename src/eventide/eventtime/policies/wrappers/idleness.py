@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Policy, Ratchet, SavedGenerator, SavedPolicy, Wrapped
+from eventide.eventtime.heartbeat import Heartbeats, Policy, Ratchet, SavedGenerator, SavedPolicy, Wrapped, layers
 from eventide.eventtime.instant import NEVER, Instants, shift
 from eventide.eventtime.reason import LeftOut, Reason, left_out_of, reason_of, those
 from eventide.eventtime.sources import slowest
@@ -57,6 +57,16 @@ class Idle(SavedPolicy["IdleGenerator"]):
     def start(self) -> IdleGenerator:
         """A heartbeat generator that has seen nothing."""
         return IdleGenerator(self)
+
+
+def permitted_silence(policy: object) -> int | None:
+    """How long a source may be silent before nobody waits for it; None where that is not declared.
+
+    >>> from eventide.eventtime.policies.own_progress import OwnProgress
+    >>> permitted_silence(Idle(OwnProgress(), after=60)), permitted_silence(OwnProgress())
+    (60, None)
+    """
+    return next((layer.after for layer in layers(policy) if isinstance(layer, Idle)), None)
 
 
 class IdleGenerator(SavedGenerator):

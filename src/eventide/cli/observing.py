@@ -1,0 +1,47 @@
+"""The arguments of the commands that look at a run from outside: `console` and `watch`.
+
+Law: as in `arguments.py`, each function loads what it calls when it is called.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eventide.cli.arguments import Debug
+
+
+def console(
+    checkpoint: Annotated[
+        str, typer.Option(metavar="DIR", help="The checkpoint it runs with, or ran with.", show_default=False)
+    ],
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE.sql", help="The script. Default: as the checkpoint keeps it.", show_default=False),
+    ] = None,
+    listen: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Where a stopped run is shown. Default: a free port.")
+    ] = None,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="A link that may look, and not ask for early results.")
+    ] = False,
+    debug: Debug = False,
+) -> None:
+    """Print a link to the console of a run; of one that has stopped, show how it stood."""
+    from eventide.commands.console import show_run
+
+    show_run(checkpoint, None if file is None else str(file), listen, read_only)
+
+
+def watch(
+    checkpoint: Annotated[str, typer.Option(metavar="DIR", help="The checkpoint it works on.", show_default=False)],
+    once: Annotated[bool, typer.Option("--once", help="Print the alerts that stand now, and end.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each alert.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Print the alerts of a running engine: silent sources, clocks that jump, broken bounds, slow sinks."""
+    from eventide.commands.watch import watch_run
+
+    watch_run(checkpoint, once, json)

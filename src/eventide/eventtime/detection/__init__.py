@@ -1,0 +1,1 @@
+"""What sources usually do, and when one does otherwise: silences, clocks that jump or drift, broken promises."""
