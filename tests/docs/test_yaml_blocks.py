@@ -36,6 +36,7 @@ ROWS = {
     "east": [[s, "A", 1, 90] for s in SECONDS],
     "limits": [[0, "A", 80], [0, "B", 60], [300, "B", None]],
     "asks": [[65]],
+    "lanes": [[1, "fast"]],
 }
 PRODDING = {"ts": 600, "seen": 600, "ask": True}
 

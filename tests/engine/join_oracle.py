@@ -70,13 +70,16 @@ class Oracle:
                 if left.side == 0 and right.side == 1 and max(i, j) >= start and self._pair(left, right):
                     assert i not in self.gone
                     assert j not in self.gone
+                    if self.kind is JoinKind.SEMI and i not in self.had_partner:
+                        self._tell(told, left, None)
                     self.had_partner |= {i, j}
-                    self._tell(told, left, right)
+                    if not self.kind.chooses:
+                        self._tell(told, left, right)
         self.heartbeats = heartbeats
         for i, row in enumerate(self.accepted):
             if i not in self.gone and self._done(row):
                 self.gone.add(i)
-                if self._kept(row) and i not in self.had_partner:
+                if self._kept(row) and i not in self.had_partner and self.kind is not JoinKind.SEMI:
                     self._tell(told, *((row, None) if row.side == 0 else (None, row)))
         waiting = [row.t - 1 for i, row in enumerate(self.accepted) if self._waits(i, row)]
         self.promised = max(self.promised, min(*heartbeats, *waiting))

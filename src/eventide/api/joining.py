@@ -28,6 +28,8 @@ HOW = {
     **dict.fromkeys(("left", "leftouter", "left_outer"), JoinKind.LEFT),
     **dict.fromkeys(("right", "rightouter", "right_outer"), JoinKind.RIGHT),
     **dict.fromkeys(("full", "outer", "fullouter", "full_outer"), JoinKind.FULL),
+    **dict.fromkeys(("semi", "leftsemi", "left_semi"), JoinKind.SEMI),
+    **dict.fromkeys(("anti", "leftanti", "left_anti"), JoinKind.ANTI),
 }
 """The words of PySpark."""
 
@@ -95,7 +97,7 @@ def looked_up(rows: Node, versions: Node, on: str | Sequence[str], how: str) -> 
 def _kind(how: str) -> JoinKind:
     kind = HOW.get(how.lower())
     if kind is None:
-        raise DeclarationError(f"there is no join {how!r}: give inner, left, right or full")
+        raise DeclarationError(f"there is no join {how!r}: give inner, left, right, full, semi or anti")
     return kind
 
 
@@ -160,6 +162,8 @@ class EventJoin(EventRows):
         step = JoinStep(NOWHERE if as_of is None else with_version(as_of), kind, inputs[1], sides[1][1], on, [])
         with _without_place():
             join = reader.pair(sides[0], sides[1], step, scope, [] if is_inner else list(after))
+        # Of a semi or anti join, nothing above sees the other input.
+        inputs = inputs[:1] if kind.chooses else inputs
         pending = Pending(join, dict(sides), tuple(inputs), preferred, frozenset())
         scope.clock = Clock(kind_of(pending))
         outputs = _all_columns(inputs, shared, kind)
@@ -226,13 +230,13 @@ def _time_of(node: Node, owner: str) -> exp.Column:
 
 
 def _all_columns(inputs: list[NamedInput], shared: tuple[str, ...], kind: JoinKind) -> list[tuple[str, exp.Expr]]:
-    left, right = inputs
     outputs: list[tuple[str, exp.Expr]] = []
-    for name in shared:
+    for name in shared if not kind.chooses else ():
+        left, right = inputs
         mine, theirs = left.columns[name.lower()][1], right.columns[name.lower()][1]
         both = exp.Coalesce(this=mine.copy(), expressions=[theirs.copy()])
         outputs.append((name, both if kind is JoinKind.FULL else theirs if kind is JoinKind.RIGHT else mine))
-    once = {name.lower() for name in shared}
+    once = {name.lower() for name, _ in outputs}
     for one in inputs:
         for key in one.starred:
             if key not in once:

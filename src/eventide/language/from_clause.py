@@ -34,6 +34,7 @@ from eventide.language.scope import (
     over_stream,
     stars_in,
 )
+from eventide.language.subqueries import as_semi_join
 from eventide.plan.declared.rows import Rows, sampled
 from eventide.plan.expressions.parse import aggregates_in
 
@@ -185,6 +186,7 @@ class FromReader:
         origin = select.args.get("from_")
         if origin is None:
             raise self.source.error("this SELECT reads nothing", select, "add FROM and a stream")
+        select = as_semi_join(select, self.source, lambda table: self._columns(table, ctes))
         if select.args.get("joins"):
             self._refuse_window_tables(select)
             joins = JoinReader(self.source, lambda table, computed: self._side(table, ctes, computed), self.hide)
@@ -219,6 +221,11 @@ class FromReader:
                     window,
                     "aggregate in a query of its own, FROM (SELECT .. GROUP BY ..) AS a JOIN .. ON a.window_start = ..",
                 )
+
+    def _columns(self, table: exp.Expr, ctes: Mapping[str, exp.Expr]) -> set[str]:
+        """The columns of what a name stands for; of sub-queries nothing is known yet."""
+        named = isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier)
+        return set(self.table(table, ctes).columns) if isinstance(table, exp.Table) and named else set()
 
     def settled(self, level: Scope, tree: exp.Expr) -> Scope:
         """Make an operator of a join, so that an aggregate can read it; anything else unchanged."""

@@ -106,6 +106,9 @@ def _over_time(expression: exp.Expr, pending: Pending) -> exp.Expr | None:
         # What is emitted has the time of the row.
         mine = tables_of(expression) == {join.rows.alias}
         return pending.sides[join.rows.alias].clock.over_time(bare(expression)) if mine else None
+    if join.kind.chooses:
+        # What is emitted is the row itself.
+        return pending.sides[join.left.alias].clock.over_time(bare(expression))
     kept = {
         alias
         for alias, side in ((join.left.alias, join.kind.keeps_right), (join.right.alias, join.kind.keeps_left))

@@ -84,6 +84,9 @@ class JoinReader:
         if origin.args.get("join_kind") is not None:
             steps[0].on, rest = rest, []
         preferred = self._preferred(inputs, steps)
+        if steps[0].kind.chooses:
+            # The other input chooses, and nothing above sees it.
+            return self._chosen(first, inputs, steps[0], rest, preferred, select)
         everything = see(Scope(first.stream, {}, set(), first.clock), inputs, preferred)
         rest = self._allotted(rest, everything, inputs, steps)
 
@@ -91,6 +94,28 @@ class JoinReader:
             return self._used(select, above, last, everything, inputs)
 
         return self._joined(first, inputs, steps, rest, preferred, used)
+
+    def _chosen(
+        self,
+        first: Scope,
+        inputs: list[NamedInput],
+        step: JoinStep,
+        rest: list[exp.Expr],
+        preferred: dict[str, str],
+        select: exp.Select,
+    ) -> Scope:
+        """A semi or anti join: rows of the first input."""
+        both = see(Scope(step.level.stream, {}, set(), step.level.clock), inputs, preferred)
+        scope = see(Scope(step.level.stream, {}, set(), step.level.clock), inputs[:1], {})
+        left, right = (inputs[0].alias, first), (step.input.alias, step.level)
+        resolver = Resolver(self.source)
+        join = self.pair(left, right, step, both, [])
+        assert isinstance(join, Join)
+        join = replace(join, where=all_of(resolver.spelled_out(one, scope) for one in rest))
+        speaks = self._used(select, [step], rest, scope, inputs[:1])
+        scope.pending = Pending(join, dict((left, right)), (inputs[0],), {}, speaks)
+        scope.clock = Clock(kind_of(scope.pending))
+        return scope
 
     def settled(self, scope: Scope, tree: exp.Expr) -> Scope:
         """Make an operator of the join, and give what the SELECT sees then."""
@@ -206,7 +231,12 @@ class JoinReader:
         kinds = []
         for node in nodes:
             method, side, kind = (str(node.args.get(key) or "").upper() for key in ("method", "side", "kind"))
-            if method or kind not in ("", "INNER", "OUTER", "CROSS"):
+            chooses = kind in ("SEMI", "ANTI") and side in ("", "LEFT")
+            if chooses and len(nodes) > 1:
+                raise self.source.error(
+                    f"a {kind} JOIN among several joins cannot be run yet", node, "put it into a sub-query, or a WITH"
+                )
+            if method or (kind not in ("", "INNER", "OUTER", "CROSS") and not chooses):
                 words = " ".join(filter(None, (method, side, kind)))
                 raise self.source.error(
                     f"{words} JOIN cannot be run yet", node, "write JOIN .. ON, LEFT, RIGHT or FULL OUTER JOIN .. ON"
@@ -216,7 +246,7 @@ class JoinReader:
                     raise self.source.error("this join cannot be run yet", node)
             if node.this is None:
                 raise self.source.error("expected a stream to join", node)
-            kinds.append(JoinKind[side] if side in JoinKind.__members__ else JoinKind.INNER)
+            kinds.append(JoinKind[kind if chooses else side] if side or chooses else JoinKind.INNER)
         if word is None:
             return kinds
         if len(nodes) != 1 or kinds[0] is not JoinKind.INNER or nodes[0].args.get("on") or nodes[0].args.get("using"):

@@ -30,7 +30,7 @@ from eventide.eventtime.policies.wrappers.timeout import Timeout
 from eventide.language.create_stream import DeclaredStream
 from eventide.language.grammar.source_text import SourceText, offset_of
 from eventide.language.policies import POLICIES as POLICY_CLAUSES
-from eventide.plan.declared.join import Lookup
+from eventide.plan.declared.join import JoinKind, Lookup
 from eventide.plan.declared.over import Over
 from eventide.plan.declared.program import Operator
 from eventide.plan.declared.query import Query
@@ -157,7 +157,7 @@ def _waiting(operator: Operator, idle: str) -> str | None:
     kept = [
         side.alias
         for side, keeps in ((operator.left, operator.kind.keeps_left), (operator.right, operator.kind.keeps_right))
-        if keeps and side.input != idle
+        if keeps and side.input != idle and operator.kind is not JoinKind.SEMI
     ]
     return f"rows of {kept[0]!r} without a partner are not emitted" if kept else None
 

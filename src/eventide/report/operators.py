@@ -57,7 +57,7 @@ from eventide.plan.binding import BoundOperator
 from eventide.plan.bound.lookup import BoundLookup
 from eventide.plan.bound.over import BoundOver
 from eventide.plan.bound.rows import BoundRows
-from eventide.plan.declared.join import Join, Lookup
+from eventide.plan.declared.join import Join, JoinKind, Lookup
 from eventide.plan.declared.over import Over
 from eventide.plan.declared.program import Operator
 from eventide.plan.declared.rows import Queue, Rows
@@ -179,7 +179,10 @@ def held_by(join: Join, unitless: bool) -> list[str]:
     """Until when the rows of each side are held."""
     band = join.bands[0]
     left, right = _of(join.left.alias, band.left), _of(join.right.alias, band.right)
-    alone = ", then emitted alone if it had no partner"
+    alone = {
+        JoinKind.SEMI: ", emitted when its first partner is there",
+        JoinKind.ANTI: ", then emitted if it had no partner",
+    }.get(join.kind, ", then emitted alone if it had no partner")
     return [
         f"rows of {join.left.alias} until {right} has passed {_moved(left, band.high, unitless)}"
         + (alone if join.kind.keeps_left else ""),

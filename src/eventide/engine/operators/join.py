@@ -1,11 +1,11 @@
 """Joins: rows of both sides wait for partners until time has passed them.
 
-Laws. *Pairs* are emitted in the round in which their second row comes. *Alone*: a row of a side that the join keeps is
-emitted alone in the round in which no partner can come any more: at once, if a band or key of it is NULL. *Late*: a row
-is late if its time is at or before the promised heartbeat, or if one of its band values is below the floor of its side
-(`join_sides`): partners of it may be gone. Every other row is joined as if all had come in order. *Costs*: a round
-reads the new rows, the segments that their bands reach, and those in which rows are freed. (Gigascope paper, section
-5.5, for outer joins by epochs; Stream Mill paper, figures 1 and 6, for the window join and the time of a pair.)
+Laws. *Pairs* are emitted in the round in which their second row comes; a semi join emits the left row alone, once.
+*Alone*: a row of a side that the join keeps is emitted alone in the round in which no partner can come any more: at
+once, if a band or key of it is NULL. *Late*: a row is late if its time is at or before the promised heartbeat, or if
+one of its band values is below the floor of its side (`join_sides`): partners of it may be gone. Every other row is
+joined as if all had come in order. *Costs*: a round reads the new rows, the segments that their bands reach, and those
+in which rows are freed. (Gigascope paper, section 5.5; Stream Mill paper, figures 1 and 6.)
 
 Which rows of a kept side had a partner is a relation of identities beside the rows; what is freed without being in it
 is emitted alone.
@@ -32,12 +32,13 @@ from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift
 from eventide.plan.bound.join import SIDES, BoundJoin
 from eventide.plan.bound.join_inputs import LEFT, RIGHT
 from eventide.plan.bound.query import BoundQuery, instant_sql
+from eventide.plan.declared.join import JoinKind
 from eventide.plan.sql.join import COUNT, alone_text, output_order, pair_columns, side_columns
 
 Two = tuple[Segments, Segments]
 Frontiers = tuple[OperatorFrontier, OperatorFrontier]
 
-PAIRS, EMITTED = "pairs", "emitted"
+PAIRS, CHOSEN, EMITTED = "pairs", "chosen", "emitted"
 
 KnownRows = Mapping[int, Mapping[str, int]]
 """Of the rows of a sequence: the earliest time of one that may be emitted alone, under the name `FIRST`, and the least
@@ -131,9 +132,8 @@ class JoinOperator(Operator):
                 condition = self._statements.late("timed")
                 late = Late(rows.rows - accepted.rows, condition, "CROSS JOIN limits", tables)
         new = self.new[side].add(accepted)
-        return replace(self, new=(new, self.new[RIGHT]) if side == LEFT else (self.new[LEFT], new)), Ingested(
-            rows.rows, late
-        )
+        both = (new, self.new[RIGHT]) if side == LEFT else (self.new[LEFT], new)
+        return replace(self, new=both), Ingested(rows.rows, late)
 
     # Rows go out
 
@@ -192,6 +192,7 @@ class JoinOperator(Operator):
 
     def _emitting(self, near: Sequence[Segments], ending: Sequence[Segments], layout: Layout) -> list[StatementStep]:
         """The steps that emit pairs, and rows alone of the sides that the join keeps."""
+        kind = self.bound.join.kind
         statements, parts, needs = self._statements, list[str](), list[str]()
         first = bool(self.new[LEFT].parts and (self.new[RIGHT].parts or near[RIGHT].parts))
         second = bool(self.new[RIGHT].parts and near[LEFT].parts)
@@ -200,26 +201,26 @@ class JoinOperator(Operator):
             return [StatementStep(EMITTED, pairs, layout)] if first or second else []
         steps = list[StatementStep]()
         if first or second:
-            pairs = Statement(
-                statements.pairs(first, second),
-                statements.portable,
-                fail_safe=lambda: statements.pairs(first, second, True),
-            )
+            text, safe = statements.pairs(first, second), partial(statements.pairs, first, second, True)
+            pairs = Statement(text, statements.portable, fail_safe=safe)
             steps = [StatementStep(PAIRS, pairs, pairs_layout(self.bound))]
             steps += [
                 StatementStep(f"met_{SIDES[side]}", statements.matched(side), MATCHED, (PAIRS,))
                 for side in self._kept_sides
             ]
-            parts, needs = [_both(PAIRS)], [PAIRS]
-        for side in self._kept_sides:
+            if kind is JoinKind.SEMI:
+                steps.append(StatementStep(CHOSEN, statements.chosen(), self.held[LEFT].layout, (PAIRS,)))
+                parts, needs = [alone_text(self.bound, LEFT, CHOSEN)], [CHOSEN]
+            elif not kind.chooses:
+                parts, needs = [_both(PAIRS)], [PAIRS]
+        for side in self._kept_sides if kind is not JoinKind.SEMI else ():
             if ending[side].parts or self.new[side].parts:
                 needs.append(f"alone_{SIDES[side]}")
                 steps.append(StatementStep(needs[-1], statements.alone(side, first or second), self.held[side].layout))
                 parts.append(alone_text(self.bound, side, needs[-1]))
-        if steps:
-            steps.append(
-                StatementStep(EMITTED, _emitted(self.bound, lambda _: " UNION ALL ".join(parts)), layout, tuple(needs))
-            )
+        if parts:
+            emitted = _emitted(self.bound, lambda _: " UNION ALL ".join(parts))
+            steps.append(StatementStep(EMITTED, emitted, layout, tuple(needs)))
         return steps
 
     def _ending(self, floors: tuple[Floors, Floors], side: int) -> Segments:

@@ -26,7 +26,7 @@ from eventide.plan.bound.rows import IDENTITY
 from eventide.plan.declared.stream import Derived
 from eventide.plan.declared.temporal import time_columns
 from eventide.plan.expressions.columns import Column, quoted
-from eventide.plan.sql.join import driver_exact, output_text, pair_side_text, pairs_text
+from eventide.plan.sql.join import driver_exact, output_text, pair_side_text, pairs_text, side_columns
 
 MATCHED = Layout((Column("__t", "BIGINT"), *IDENTITY), ("__t",))
 FIRST = "__first"
@@ -102,6 +102,18 @@ class JoinStatements:
         prefix = PREFIXES[side]
         named = ", ".join(f"{prefix}{column.name} AS {column.name}" for column in MATCHED.columns)
         return Statement(f"SELECT DISTINCT {named} FROM pairs")
+
+    def chosen(self) -> Statement:
+        """The left rows of pairs that had no partner before, each once."""
+        columns = [(column.name, PREFIXES[LEFT] + column.name) for column in side_columns(self.bound, LEFT)]
+        own = ", ".join(f"{quoted(prefixed)} AS {quoted(name)}" for name, prefixed in columns)
+        one, other = (", ".join(PREFIXES[side] + column.name for column in IDENTITY) for side in (LEFT, RIGHT))
+        first = f"row_number() OVER (PARTITION BY {one} ORDER BY {other}) AS __place"
+        kept = ", ".join(f"found.{quoted(name)}" for name, _ in columns)
+        text = (
+            f"SELECT {kept} FROM (SELECT {own}, {first} FROM pairs) found LEFT ANTI JOIN matched_left matched ON {SAME}"
+        )
+        return Statement(f"{text} WHERE found.__place = 1", identified=True)
 
     def earliest_alone(self, side: int, with_pairs: bool) -> Statement:
         """By sequence, the earliest time of a held row that may still be emitted alone."""

@@ -40,7 +40,8 @@ class InputProgress:
 
 @dataclass(frozen=True)
 class Late:
-    """The rows of a port that came too late: a condition over its columns (`plan.port`), and how many they are.
+    """The rows of a port that came too late: a condition over its columns (`plan.bound.rows.port`), and how many they
+    are.
 
     `tables` are small ones that the condition speaks of, joined by `join`; `behind` is the SQL of the heartbeat of a
     row's own source, where that may be further than the combined one. Rows that are late for windows: `answered` is the
@@ -174,7 +175,7 @@ class Operator(ABC):
         """The columns of the rows that come into a port."""
 
     def renames(self, port: str) -> Mapping[str, str]:
-        """Columns of the layout that have another name in the port's own rows (`plan.port`), with that name."""
+        """Columns of the layout that have another name in the port's own rows, with that name (`bound.rows.port`)."""
         return {}
 
     @abstractmethod

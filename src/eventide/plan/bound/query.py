@@ -72,7 +72,7 @@ class BoundQuery:
     fail_safe: bool = False
     """Whether its condition leaves out rows that would break it (`broken.fail_safe`)."""
     operator: str | None = None
-    """The operator whose port it is, if it is one (`plan.port`)."""
+    """The operator whose port it is, if it is one (`plan.bound.rows.port`)."""
 
     @property
     def keeps_rows(self) -> bool:

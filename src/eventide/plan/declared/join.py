@@ -7,7 +7,8 @@ band [-5, 5], and the symmetric window join of the Stream Mill paper (figures 1 
 other input) the band [1 - range(right), range(left) - 1]. *Done*: a row is done with when no later row of the other
 input can be its partner by some band; then it is freed, and where its side is kept by the outer join and it never had a
 partner, it is emitted alone, in that round (Gigascope paper, section 5.5). A pair is emitted in the round in which its
-second row comes. *Time*: a pair spans what its two rows span together, so its time is that of the later one.
+second row comes; a semi join emits the left row alone, in the round in which its first partner is there, an anti join
+when none can come any more. *Time*: a pair spans what its two rows span together, so its time is that of the later one.
 *Heartbeat*: later rows of the output are pairs with a later row, or rows that are still held, alone; so it is the least
 of the inputs' heartbeats and of the instant before the earliest held row that may yet be emitted alone.
 
@@ -43,17 +44,26 @@ from eventide.plan.declared.query import Named, check_names
 
 
 class JoinKind(Enum):
-    """Whose rows are emitted although they have no partner."""
+    """Whose rows are emitted although they have no partner; or by what rows of the left input are chosen."""
 
     INNER = "inner"
     LEFT = "left"
     RIGHT = "right"
     FULL = "full"
+    SEMI = "semi"
+    """Rows of the left input that have a partner, each once."""
+    ANTI = "anti"
+    """Rows of the left input that have none."""
+
+    @property
+    def chooses(self) -> bool:
+        """Whether it gives rows of the left input alone, and no pairs."""
+        return self in (JoinKind.SEMI, JoinKind.ANTI)
 
     @property
     def keeps_left(self) -> bool:
         """Whether rows of the left input are emitted alone."""
-        return self in (JoinKind.LEFT, JoinKind.FULL)
+        return self.chooses or self in (JoinKind.LEFT, JoinKind.FULL)
 
     @property
     def keeps_right(self) -> bool:
