@@ -3,7 +3,7 @@
     python -m examples.kafka_to_postgres [--engine local|spark]
 
 Detectors on three roads write their readings into a topic, each road into a partition of its own, out of order; one of
-them is slower than the others. The script below counts cars in windows of ten seconds, gives an early answer in the
+them is slower than the others. The script below counts cars in windows of five seconds, gives an early answer in the
 middle of each, and keeps the newest answer for each window and road in a table. While that goes on, the table is
 looked at: early answers turn final. In the end the table is compared with all that was sent.
 """
@@ -37,7 +37,7 @@ CREATE STREAM cars (ts TIMESTAMP, road STRING, speed INT)
 
 CREATE QUERY traffic AS
     SELECT road, count(*) AS cars, avg(speed) AS speed
-    FROM cars [RANGE 10 seconds]
+    FROM cars [RANGE 5 seconds]
     GROUP BY road
     PROD AT 50%
     INTO postgres 'traffic' OPTIONS (url '{url}');
@@ -46,12 +46,10 @@ LOOK = """
 SELECT to_char(window_start, 'HH24:MI:SS'), kind, sum(cars), round(avg(speed)) FROM traffic
 GROUP BY window_start, kind ORDER BY window_start DESC, kind LIMIT 3
 """
-SECONDS = 60
-"""Of the traffic; it is sent four times as fast."""
-QUICKER = 4
-CARS_A_SECOND = 50
-START = 1_767_258_000
-WINDOW = 10
+SECONDS = 30
+"""Of traffic; it is sent as it would come."""
+CARS_A_SECOND = 100
+WINDOW = 5
 
 
 class Traffic:
@@ -65,12 +63,12 @@ class Traffic:
         self.thread = threading.Thread(target=self._send, daemon=True)
 
     def _send(self) -> None:
-        dice = random.Random(7)
+        dice, start = random.Random(7), time.time()
         for second in range(SECONDS):
             for _ in range(CARS_A_SECOND):
                 road = dice.choice(ROADS)
                 # Readings of the west come up to two seconds behind.
-                ts = START + second - dice.uniform(0, 1.9 if road == "west" else 0.5)
+                ts = start + second - dice.uniform(0, 1.9 if road == "west" else 0.5)
                 self.sent[datetime.fromtimestamp(ts // WINDOW * WINDOW, UTC), road] += 1
                 row = {
                     "ts": datetime.fromtimestamp(ts, UTC).isoformat(),
@@ -79,7 +77,7 @@ class Traffic:
                 }
                 self._producer.produce("cars", json.dumps(row).encode(), partition=ROADS.index(road))
             self._producer.flush()
-            time.sleep(1 / QUICKER)
+            time.sleep(max(0.0, start + second + 1 - time.time()))
 
 
 def run(engine: str, broker: KafkaServer, database: PostgresServer) -> None:
@@ -90,7 +88,7 @@ def run(engine: str, broker: KafkaServer, database: PostgresServer) -> None:
         with script.start(engine=engine, checkpoint=checkpoint) as running:
             traffic.thread.start()
             while traffic.thread.is_alive():
-                time.sleep(2)
+                time.sleep(1)
                 shown = connection.execute(LOOK).fetchall() if _is_there(connection) else []
                 print("  ".join(f"{start} {kind} {cars} cars at {speed} km/h" for start, kind, cars, speed in shown))
             while running.status().streams[0].rows < traffic.sent.total():

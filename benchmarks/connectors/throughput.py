@@ -1,7 +1,8 @@
 """Rows a second from a topic through windows into a topic, or a table: Eventide on Spark, and a plain query of Spark.
 
-Both run in one session, over the same records, with as many offsets a round and the same windows; each twice, in turns,
-and the quicker run of each counts. Plain Spark writes into the table by JDBC, without a transaction for each round.
+Both run in one session, over the same records, with as many offsets a round and the same windows; each three times, in
+turns, and the quickest run of each counts. Plain Spark writes into the table by JDBC, without a transaction for each
+round.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 DRIVER = "org.postgresql:postgresql:42.7.4"
 PARTITIONS = 4
 ROWS_PER_SECOND = 2_000
-TURNS = 2
+TURNS = 3
 STREAM = """
 CREATE STREAM s (t TIMESTAMP, k INT, v INT) FROM kafka '{topic}' OPTIONS (servers '{servers}')
     TIMESTAMP BY t SOURCE BY PARTITION DELAY {delay} seconds LIMIT {limit} OFFSETS PER ROUND;

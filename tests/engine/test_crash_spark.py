@@ -76,10 +76,10 @@ def test_a_driver_killed_after_each_step_while_nothing_stays_with_it_loses_nothi
 def test_python_workers_killed_in_the_middle_of_jobs_change_no_result(
     expected_of_rows: Outcome, tmp_path: Path, spark: SparkSession
 ) -> None:
-    """A job that has lost one is tried again, or fails, and its round with it: then the engine is restarted."""
+    """A job that has lost one is tried again, or fails on one machine, and its round with it: which is tried again."""
     record(tmp_path, FILES)
     ended = threading.Event()
-    killed, lives = list[int](), 0
+    killed = list[int]()
 
     def kill() -> None:
         while len(killed) < FILES and not ended.wait(1.0):
@@ -91,16 +91,44 @@ def test_python_workers_killed_in_the_middle_of_jobs_change_no_result(
     killer = threading.Thread(target=kill)
     killer.start()
     try:
-        while lives <= FILES:
-            lives += 1
-            with suppress(EngineError):
-                engine(tmp_path, spark, chosen=ROWS, driver_memory=0).start(bounded=True).await_end()
-                break
+        engine(tmp_path, spark, chosen=ROWS, driver_memory=0).start(bounded=True).await_end()
     finally:
         ended.set()
         killer.join()
     assert len(killed) >= FILES
     assert differences(tmp_path, expected_of_rows) == Differences()
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_round_that_failed_is_tried_again_and_ends_the_engine_in_words_if_it_never_goes_well(
+    expected_of_sliding: Outcome, tmp_path: Path, spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A source or a task that failed in the middle of a round ended the engine, though nothing was committed."""
+    record(tmp_path, FILES)
+    failures = [("reduce", 1), ("emit", 2), ("emit", 2), ("emit", 2)]
+
+    def fails(round: int, step: str) -> None:
+        if (step, round) in failures:
+            failures.remove((step, round))
+            raise EngineError("the network is gone")
+
+    engine(tmp_path, spark, chosen=SLIDING, observer=fails).start(bounded=True).await_end()
+    assert differences(tmp_path, expected_of_sliding) == Differences()
+    said = [one.message for one in caplog.records if "it is tried again" in one.message]
+    assert said == [
+        f"round {round} failed, and nothing of it was committed; it is tried again: the network is gone"
+        for round in (1, 2, 2, 2)
+    ]
+
+    other = tmp_path / "other"
+    record(other, FILES)
+    failures = [("emit", 2)] * 4
+    with pytest.raises(EngineError, match="the network is gone"):
+        engine(other, spark, chosen=SLIDING, observer=fails).start(bounded=True).await_end()
+    assert failures == []
+    engine(other, spark, chosen=SLIDING).start(bounded=True).await_end()
+    assert differences(other, expected_of_sliding) == Differences()
 
 
 def workers_of(spark: SparkSession) -> list[int]:

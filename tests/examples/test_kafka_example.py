@@ -17,4 +17,4 @@ def test_early_answers_turn_final_in_the_table_and_count_every_car(
     *looks, end = capsys.readouterr().out.splitlines()
     assert any(" early " in look for look in looks)
     assert any(" final " in look for look in looks)
-    assert end == "21 final results in the table count all 3000 cars that were sent"
+    assert end.endswith(" final results in the table count all 3000 cars that were sent")

@@ -18,6 +18,7 @@ from eventide.eventtime.policies.skew.bounds import RowBound, TimeBound
 from eventide.eventtime.policies.skew.declared import DeclaredSkew, declared_loss
 from eventide.eventtime.policies.skew.estimated import Adaptivity, EstimatedSkew
 from eventide.eventtime.policies.skew.matrix import SkewMatrix
+from eventide.eventtime.policies.skew.per_source import distributed_sensors, global_counter
 from eventide.eventtime.policies.slack import Slack
 from eventide.eventtime.policies.wrappers.cap import Cap
 from eventide.eventtime.policies.wrappers.expected_sources import Expected
@@ -168,9 +169,41 @@ def test_bounds_that_are_not_used_are_told() -> None:
     assert "a bound of 'a' behind 'a' is not used: it may fail for 2 % of the rows" in one
 
 
+def skew_of(clauses: str, columns: str = "ts TIMESTAMP, k STRING, done BOOLEAN") -> SkewMatrix:
+    policy = stream(clauses, columns).policy
+    assert isinstance(policy, DeclaredSkew)
+    assert isinstance(policy.skew, SkewMatrix)
+    return policy.skew
+
+
+def test_the_two_systems_of_section_4_are_declared_by_their_own_values() -> None:
+    counter = skew_of(
+        "BOUNDS (SOURCE a LATENCY 1 s COUNTER FROM 2 s TO 4 s, SOURCE b COUNTER FROM 5 s TO 6 s, "
+        "SOURCE c COUNTER FROM 1 s TO 30 s, SOURCE d)"
+    )
+    expected = global_counter([2 * SECOND, 5 * SECOND, SECOND], [4 * SECOND, 6 * SECOND, 30 * SECOND], [0, 0, 0])
+    assert [[counter.bounds(i, j) for j in range(4)] for i in range(4)] == [
+        *([*(expected.bounds(i, j) for j in range(3)), ()] for i in range(3)),
+        [()] * 4,
+    ]
+    assert counter.latency == (SECOND, 0, 0, 0)
+    clocks = skew_of(
+        "BOUNDS (SOURCE ALL CLOCK WITHIN 1 s RATE AT LEAST 0.5, SOURCE a, SOURCE b CLOCK WITHIN 4 s RATE AT LEAST 1)"
+    )
+    sensors = distributed_sensors([SECOND, 4 * SECOND], [0, 0], [0.5, 1.0])
+    assert all(clocks.bounds(i, j) == sensors.bounds(i, j) for i in range(2) for j in range(2))
+    numbers = skew_of("BOUNDS (SOURCE a CLOCK WITHIN 8 RATE AT LEAST 2)", "t BIGINT, k STRING")
+    assert numbers.bounds(0, 0) == (TimeBound(0, 8), TimeBound(4 * SECOND, 0)), "2 numbers in a second"
+
+
 @pytest.mark.parametrize(
     ("clauses", "message"),
     [
+        ("BOUNDS (SOURCE a RATE AT LEAST 1)", "RATE AT LEAST goes with CLOCK WITHIN: give both"),
+        ("BOUNDS (SOURCE a COUNTER FROM 1 s)", "COUNTER FROM goes with TO: give both"),
+        ("BOUNDS (SOURCE a COUNTER FROM 3 s TO 1 s)", "COUNTER FROM is more than TO"),
+        ("BOUNDS (SOURCE a CLOCK WITHIN 3 s RATE AT LEAST 5 s)", "takes a number above 0"),
+        ("BOUNDS (SOURCE a CLOCK WITHIN 3 s RATE AT LEAST 1, SOURCE b CLOCK WITHIN 3 s)", "for some clocks only"),
         ("BOUNDS (SOURCE a LATENCY 1 s EXCEEDED 5%) DRATIO 1%", "every declared latency: declare a surer one"),
         ("BOUNDS (SOURCE a EXCEEDED 5%)", "EXCEEDED of what"),
         ("BOUNDS (SOURCE a LATENCY 1 s EXCEEDED 5%, a TRAILS a BY 0 AFTER 2 ROWS)", "and a bound counts them"),

@@ -53,7 +53,7 @@ class Arrival:
 class Moment:
     """What happens at one reading of the clock; `wall` is what the machine believes, `clock` what has passed.
 
-    `crash`: after so many operations; `down`: nobody starts the next process before the next moment. `damage`: the
+    `crash`: after so many operations; `down`: who dies now is not started again before the next moment. `damage`: the
     process is killed, and a file is damaged, before anything else.
     """
 
@@ -80,8 +80,8 @@ class Moment:
             yield f"  {one}"
         if self.crash is not None:
             yield f"  {self.crash[0]}, {self.crash[1]} operations from here [crash{self.place}]"
-            if self.down:
-                yield f"  nobody starts it again before the next moment [down{self.place}]"
+        if self.down:
+            yield f"  who dies now is not started again before the next moment [down{self.place}]"
         if self.over is not None:
             yield f"  source {self.over[1]} of {self.over[0]} is over [over{self.place}]"
         if self.tick:
@@ -115,8 +115,15 @@ class Story:
 
     @property
     def is_ever_down(self) -> bool:
-        """Whether a process that died is started again only when the clock has gone on."""
-        return any(moment.down and moment.crash for moment in self.moments)
+        """Whether a process that died may be started again only when the clock has gone on.
+
+        One that is to die after so many operations may do so moments later.
+        """
+        return any(moment.down for moment in self.moments[self._first_crash :])
+
+    @property
+    def _first_crash(self) -> int:
+        return next((n for n, moment in enumerate(self.moments) if moment.crash), len(self.moments))
 
     @property
     def leaps(self) -> bool:
@@ -132,10 +139,10 @@ class Story:
         """The names of what can be left out, the largest first."""
         found = [f"m{moment.place}" for moment in self.moments]
         found += [step.name for step in reversed(self.program.steps)]
-        for moment in self.moments:
+        for number, moment in enumerate(self.moments):
             chosen: dict[str, object] = {
                 "crash": moment.crash,
-                "down": moment.crash and moment.down,
+                "down": number >= self._first_crash and moment.down,
                 "damage": moment.damage,
             }
             chosen |= {"restart": moment.restart, "over": moment.over, "tick": moment.tick}
@@ -244,5 +251,5 @@ def _eventful(moment: Moment, chance: Random, deadly: bool, leaps: bool) -> Mome
         restart=deadly and chance.random() < 0.15,
         damage=deadly and chance.random() < 0.08,
         crash=(chance.choice(CRASHES), chance.randint(0, 25)) if deadly and chance.random() < 0.4 else None,
-        down=chance.random() < 0.4,
+        down=chance.random() < 0.15,
     )

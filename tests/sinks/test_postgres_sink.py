@@ -27,7 +27,7 @@ from eventide.errors import DeclarationError, EngineError
 from eventide.launch.engines import claim_outputs
 from eventide.results.results import Results
 from eventide.sinks import Memory, Postgres
-from eventide.testing.sink_contract import check_sink, sample
+from eventide.testing.sink_contract import check_sink, from_cluster, on_cluster, sample
 from eventide.testing.sink_kill import check_sink_killed
 from scripts.postgres_server import PostgresServer
 from scripts.servers import free_port
@@ -311,3 +311,35 @@ def test_spark_writes_what_the_local_engine_writes_also_from_the_cluster(
             found.append({(row["window_start"], row["k"], row["total"], row["n"]) for row in rows_of(url, "sums")})
     assert found[0] == found[1]
     assert len(found[0]) > 4
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("mode", ["upsert", "append"])
+def test_large_results_are_sent_by_the_tasks_and_keep_the_contract(
+    mode: str, url: str, spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = KEY if mode == "upsert" else ()
+    make = from_cluster(partial(Postgres, url, "results", mode, key=key, large=1), spark, tmp_path)
+    check_sink(make, partial(rows_of, url, "results"))
+    # What breaks off while a task reads it, breaks off for the driver as well.
+    assert {record.getMessage().split(":")[0] for record in caplog.records} <= {
+        "this process writes the results of 'contract_broken' itself"
+    }
+    with psycopg.connect(url) as connection:
+        left = connection.execute("SELECT relname FROM pg_class WHERE relname LIKE 'eventide_staging%'").fetchall()
+    assert left == []
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_of_two_results_with_one_key_in_other_parts_the_later_one_counts(
+    url: str, spark: SparkSession, tmp_path: Path, open_sink: OpenSink
+) -> None:
+    early, final = sample("q", 0, rows=5), sample("q", 0, rows=5, total=100)
+    batches = [*early.batches(), *final.batches()]
+    both = replace(early, rows=10, batches=lambda: iter(batches))
+    sink = open_sink(url, "results", key=KEY, large=1)
+    sink.rewind("q", -1)
+    sink.emit(on_cluster(both, spark, tmp_path))
+    assert sorted(row["total"] for row in rows_of(url, "results")) == [100, 101, 102, 103, 104]

@@ -270,3 +270,13 @@ def test_a_broker_that_goes_away_and_comes_back_is_read_on(kafka_server: KafkaSe
     started.join()
     send(kafka_server.servers, topic, rows(2, first=3))
     assert [row["t"] for row in all_of(given, 2)] == [3, 4]
+
+
+def test_records_of_the_same_instant_come_from_all_partitions_in_turns(servers: str, opened: Opened) -> None:
+    topic = new_topic(servers, 3)
+    for partition in range(3):
+        send(servers, topic, rows(10), partition=partition, timestamp=1_700_000_000_000)
+    given = opened(topic, ", kafka_partition INT")
+    table = given.take(6, 5.0)
+    assert table is not None
+    assert table.column("kafka_partition").to_pylist() == [0, 0, 1, 1, 2, 2]

@@ -46,7 +46,7 @@ One JSON object a result: eventide run traffic.sql --json | jq .mean
 
 As a filter, where a stream is FROM STDIN: tail -f app.jsonl | eventide run errors.sql
 
-With Kafka: eventide run orders.sql --package org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0
+With another connector of Spark: eventide run orders.sql --package group:name:version
 
 [bold]Exit codes[/bold]
 

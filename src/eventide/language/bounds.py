@@ -7,23 +7,34 @@ included. LATENCY is how long a row may be on its way. Sources have the numbers 
 
 `EXCEEDED p%` is the share of the rows of B that may break the bound, or of A that may be longer on their way; a source
 may have several latencies, each with its share. `DRATIO p%` is the budget of all that may fail for one source.
+
+The two systems of section 4 (Srivastava and Widom): `SOURCE A CLOCK WITHIN 5 s RATE AT LEAST 0.9` says that the clock
+with which A stamps its rows is off by less than 5 s, and advances by 0.9 s in each second at least; `SOURCE A COUNTER
+FROM 1 s TO 4 s` that A stamps rows with tokens of one common counter, which it works on for so long. SOURCE ALL says
+it of every source that is named. Bounds between all sources that have a clock, or a counter, follow from that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import TypeVar
 
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.policies.skew.bounds import RowBound, SkewBound, TimeBound
 from eventide.eventtime.policies.skew.confidence import affordable
-from eventide.eventtime.policies.skew.matrix import SkewMatrix
+from eventide.eventtime.policies.skew.matrix import Skew, SkewMatrix
+from eventide.eventtime.policies.skew.per_source import distributed_sensors, global_counter
 from eventide.language.grammar.nodes import Amount, Amounts, Clause
+from eventide.language.grammar.spelling import LENGTHS
+from eventide.plan.declared.stream import TimeKind
 
 ALL = "ALL"
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -33,6 +44,10 @@ class SkewClauses:
     amounts: Amounts
     clock: Amounts
     sources: dict[str, int] = field(default_factory=dict)
+    clocks: dict[str, tuple[int, float | None]] = field(default_factory=dict)
+    """By how much the clock of a source may be off, and the least rate at which it advances."""
+    counters: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """How long a source takes at least, and at most, from the issue of a token to its row."""
     latency: dict[str, dict[float, int]] = field(default_factory=dict)
     """How long rows of a source may be on their way, by the share of them that are longer."""
     pairs: list[tuple[str, str, SkewBound]] = field(default_factory=list)
@@ -52,12 +67,14 @@ class SkewClauses:
             raise self.amounts.source.error("BOUNDS names no source", at, "add SOURCE name for each of them")
         names = tuple(self.sources)
         entries: list[list[list[SkewBound]]] = [[[] for _ in names] for _ in names]
-        for target, sender, bound in self.pairs:
+        for target, sender, bound in (*self.pairs, *self._of_systems(at)):
             for i in self._numbers(sender):
                 for j in self._numbers(target):
                     entries[i][j].append(bound)
         try:
-            matrix, unused = affordable(entries, list(map(self._latency, names)), 1.0 if budget is None else budget)
+            matrix, unused = affordable(
+                entries, [self._said_of(name, self.latency) or {} for name in names], 1.0 if budget is None else budget
+            )
         except DeclarationError as error:
             raise self.amounts.source.error(str(error), at) from error
         self.unused += (
@@ -76,6 +93,7 @@ class SkewClauses:
                 self.latency.setdefault(name, {})[exceeded] = self._positive(parts["LATENCY"], "LATENCY")
             elif "EXCEEDED" in parts:
                 raise self.amounts.source.error("EXCEEDED of what? Give a LATENCY before it", parts["EXCEEDED"])
+            self._take_system(name, parts)
             return
         target, sender = self._source(item.expressions[0]), self._source(item.expressions[2])
         lag = self.amounts.length(parts["BY"], "BY")
@@ -88,6 +106,46 @@ class SkewClauses:
         else:
             wait = self._positive(after, "AFTER") if after is not None else 0
             self.pairs.append((target, sender, TimeBound(wait, lag, exceeded)))
+
+    def _take_system(self, name: str, parts: Mapping[str, Amount]) -> None:
+        """What a source says of its clock, or of the tokens that it stamps its rows with."""
+        for word, before in (("RATE AT LEAST", "CLOCK WITHIN"), ("TO", "COUNTER FROM"), ("COUNTER FROM", "TO")):
+            if word in parts and before not in parts:
+                raise self.amounts.source.error(f"{word} goes with {before}: give both", parts[word])
+        if "CLOCK WITHIN" in parts:
+            off, rate = self.amounts.length(parts["CLOCK WITHIN"], "CLOCK WITHIN"), parts.get("RATE AT LEAST")
+            if off < 0:
+                raise self.amounts.source.error("a clock cannot be off by less than 0", parts["CLOCK WITHIN"])
+            self.clocks[name] = off, None if rate is None else self._rate(rate)
+        if "COUNTER FROM" in parts:
+            least, most = (self._positive(parts[word], word) for word in ("COUNTER FROM", "TO"))
+            if least > most:
+                raise self.amounts.source.error("COUNTER FROM is more than TO: swap them", parts["TO"])
+            self.counters[name] = least, most
+
+    def _rate(self, amount: Amount) -> float:
+        """How much of the stream's time passes in a unit of the clock; numbers of a sequence in a second."""
+        found = float(amount.this) if amount.args.get("unit") is None else 0.0
+        if found <= 0:
+            raise self.amounts.source.error("RATE AT LEAST takes a number above 0, such as 0.99", amount)
+        of_seconds = self.amounts.kind is TimeKind.SEQUENCE and self.clock.kind is not TimeKind.SEQUENCE
+        return found / LENGTHS["s"] if of_seconds else found
+
+    def _of_systems(self, at: exp.Expr) -> Iterator[tuple[str, str, SkewBound]]:
+        """The bounds of the two systems of section 4 (Srivastava and Widom)."""
+        with_clock = {name: of for name in self.sources if (of := self._said_of(name, self.clocks)) is not None}
+        with_counter = {name: of for name in self.sources if (of := self._said_of(name, self.counters)) is not None}
+        rates = [rate for _, rate in with_clock.values()]
+        if any(rates) and None in rates:
+            raise self.amounts.source.error("RATE AT LEAST is given for some clocks only: give all or none", at)
+        no_latency = [0] * len(with_clock)
+        if with_clock:
+            known_rates = [rate for rate in rates if rate is not None]
+            sensors = distributed_sensors([off for off, _ in with_clock.values()], no_latency, known_rates or None)
+            yield from _pairs(sensors, list(with_clock))
+        if with_counter:
+            least, most = zip(*with_counter.values(), strict=True)
+            yield from _pairs(global_counter(least, most, [0] * len(least)), list(with_counter))
 
     def _positive(self, amount: Amount, what: str) -> int:
         length = self.clock.length(amount, what)
@@ -104,8 +162,16 @@ class SkewClauses:
     def _numbers(self, name: str) -> list[int]:
         return list(self.sources.values()) if name == ALL else [self.sources[name]]
 
-    def _latency(self, name: str) -> dict[float, int]:
-        return self.latency.get(name, self.latency.get(ALL, {}))
+    def _said_of(self, name: str, said: Mapping[str, T]) -> T | None:
+        """What was said of a source, or else of all."""
+        return said.get(name, said.get(ALL))
+
+
+def _pairs(skew: Skew, names: list[str]) -> Iterator[tuple[str, str, SkewBound]]:
+    """The bounds of a system by the names of its sources: target, sender, bound."""
+    for i, sender in enumerate(names):
+        for j, target in enumerate(names):
+            yield from ((target, sender, bound) for bound in skew.bounds(i, j))
 
 
 def is_all(name: exp.Expr) -> bool:

@@ -46,11 +46,11 @@ from eventide.language.grammar.source_text import (
 from eventide.language.grammar.spelling import meant
 from eventide.language.over import OverReader, looks_around, over_results, windows_of
 from eventide.language.query_clauses import ScriptContext, needs_queue, with_prods, with_sideline
+from eventide.language.query_windows import set_policy
 from eventide.language.row_query import BY_TIME, RowsReader, UnionReader, by_time_alone, gives_rows
 from eventide.language.scope import Clock, Scope, ScopeRelation
 from eventide.language.stream_bounds import relate_streams
 from eventide.language.warnings import Warning, about_operator, about_query, about_stream, warning_at
-from eventide.language.window_policies import set_policy
 from eventide.plan.binding import through
 from eventide.plan.declared.program import NAME, Operator, Program, Step, reads, streams_below
 from eventide.plan.declared.query import Query

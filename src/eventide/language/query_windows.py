@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
+from eventide.language.create_stream import DeclaredStream, StreamReader
 from eventide.language.expression_text import spark_text
 from eventide.language.grammar.nodes import IN_WINDOWS, Amount, Amounts, Clause, StreamWindow
 from eventide.language.grammar.source_text import SourceText
@@ -222,3 +223,26 @@ class WindowReader:
     def _spoken(self) -> str:
         """What is read, as the user would write it; a merge that was put in is any stream."""
         return "(..)" if self.below is not None and self.stream.name.endswith("_below") else self.stream.name
+
+
+def set_policy(declared: DeclaredStream, query: str, asked: dict[str, Clause], source: SourceText) -> None:
+    """Let a stream find its heartbeats as the SLACK and DRATIO in the window of a query say.
+
+    Law: two queries, or a query and the stream itself, that say different things of one stream are refused.
+    """
+    reader = StreamReader(source)
+    first = next(iter(asked.values()))
+    before = declared.stream.policy
+    policy_of = declared.policy_of or ("the stream" if set(IN_WINDOWS) & declared.clauses.keys() else None)
+    if policy_of is None:
+        reader.with_policy(declared, {**declared.clauses, **asked})
+    else:
+        kept = {name: clause for name, clause in declared.clauses.items() if name not in IN_WINDOWS}
+        reader.with_policy(declared, {**kept, **asked})
+        if declared.stream.policy != before:
+            raise source.error(
+                f"{policy_of} says something else of how stream {declared.stream.name!r} finds its heartbeats",
+                first,
+                "a stream has one policy: say it once, in CREATE STREAM",
+            )
+    declared.policy_of = f"query {query!r}"

@@ -18,7 +18,7 @@ from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.policies.skew.between_streams import BetweenStreams, Member
 from eventide.eventtime.policies.skew.declared import DeclaredSkew
 from eventide.eventtime.policies.wrappers.timeout import Timeout
-from eventide.language.bounds import ALL, SkewClauses, is_all, silence
+from eventide.language.bounds import ALL, SkewClauses, T, is_all, silence
 from eventide.language.create_stream import DeclaredStream
 from eventide.language.grammar.nodes import Amounts, CreateBounds
 from eventide.language.grammar.source_text import SourceText
@@ -49,9 +49,9 @@ class MemberClauses(SkewClauses):
         stream = self.members[name].stream
         return [number for key, number in self.sources.items() if self.members[key].stream == stream]
 
-    def _latency(self, name: str) -> dict[float, int]:
-        stream = self.latency.get(self.members[name].stream, self.latency.get(ALL, {}))
-        return self.latency.get(name, stream)
+    def _said_of(self, name: str, said: Mapping[str, T]) -> T | None:
+        """What was said of a member, or else of its stream, or else of all."""
+        return said.get(name, said.get(self.members[name].stream, said.get(ALL)))
 
 
 def member_of(name: exp.Expr, streams: Mapping[str, Stream], source: SourceText) -> Member:

@@ -7,8 +7,9 @@ to a revised one. With `append` every result stays, and `replace round` is anoth
 again replaces rows.
 
 The table is made when the first results come, with columns of their types; one that is there is used as it is. Rows go
-through this process in batches, also those that are on the cluster: however many they are, it holds few at once. While
-the server is away, a round waits for it for a while; at the start it has to be there.
+through this process in batches; large results that are on the cluster are sent by Spark's tasks into a table beside the
+target (`postgres_staging`), and taken over from there in the transaction of the round. While the server is away, a
+round waits for it for a while; at the start it has to be there.
 
 >>> Postgres("postgresql://eve:hunter2@db:5432/orders", "speeds").where
 "the table 'speeds' of PostgreSQL at db:5432/orders"
@@ -37,7 +38,8 @@ try:
     import psycopg
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-    from eventide.sinks.postgres_table import Target, line_writer
+    from eventide.sinks.postgres_staging import PartCopy
+    from eventide.sinks.postgres_table import Staging, Target, line_writer
 except ModuleNotFoundError as missing:  # pragma: no cover - the tests have it
     raise DeclarationError("INTO postgres needs psycopg: pip install 'eventide[postgres]'") from missing
 
@@ -49,6 +51,8 @@ CONNECTING = 5
 """Seconds until an attempt to connect has failed."""
 
 LAST_ROUND = 2**62
+LARGE = 100_000
+"""Above so many rows, results that are on the cluster are sent from there."""
 
 Made = TypeVar("Made")
 
@@ -60,7 +64,7 @@ class Postgres:
 
     `mode` is `upsert`, `append` or `replace round`; left out, it is `upsert` where results have a key and `append` for
     rows, which have none. `key` names other columns than window and groups. `user` and `password` may stand apart from
-    the `url`.
+    the `url`. Results of more than `large` rows that are on the cluster are sent by Spark's tasks.
 
     >>> Postgres("postgresql://db/orders", "speeds", mode="overwrite")
     Traceback (most recent call last):
@@ -77,6 +81,7 @@ class Postgres:
         key: Sequence[str] = (),
         user: str | None = None,
         password: str | None = None,
+        large: int = LARGE,
     ) -> None:
         if mode is not None and mode not in MODES:
             raise DeclarationError(f"there is no mode {mode!r}: choose upsert, append or replace round")
@@ -102,17 +107,16 @@ class Postgres:
         self._newest: dict[str, int] = {}
         self._writers: dict[str, tuple[pa.Schema, LineWriter]] = {}
         self._fitting: set[str] = set()
+        self._large = large
 
     def emit(self, results: Results) -> None:
         """Write a round in one transaction, in place of what it gave before."""
         query = results.query
         if not results.rows and query not in self._rewound and self._newest.get(query, results.round) < results.round:
             return
-        newest = self._run(
-            f"the results of {query!r} in round {results.round} cannot be written into {self.where}",
-            lambda target: self._write(target, results),
-            PATIENCE,
-        )
+        what = f"the results of {query!r} in round {results.round} cannot be written into {self.where}"
+        staged = self._staged(results, what) if results.rows > self._large else None
+        newest = self._run(what, lambda target: self._write(target, results, staged), PATIENCE)
         self._rewound.pop(query, None)
         self._newest[query] = newest
         if results.rows:
@@ -161,11 +165,37 @@ class Postgres:
 
         self._run(f"{self.where} cannot be written", noted)
 
-    def _write(self, target: Target, results: Results) -> int:
+    def _staged(self, results: Results, what: str) -> Staging | None:
+        """Have Spark's tasks send the rows into a table beside the target; None where they cannot."""
+        if results.parts is None:
+            return None
+
+        def made(target: Target) -> Staging:
+            target.keep_books()
+            target.fit(results.schema, self._key_of(results))
+            return target.stage(results.schema, results.query)
+
+        staging = self._run(what, made, PATIENCE)
+        copying = PartCopy(self._conninfo, self._table, staging, results.schema, what)
+        try:
+            told = results.parts.map(copying)
+        except EngineError as error:
+            # Whatever it is, a worker that died or one without psycopg: if it is no accident, the driver tells it.
+            log.warning("this process writes the results of %r itself: %s", results.query, error)
+            self._run(what, lambda target: target.unstage(staging), PATIENCE)
+            return None
+        for refused in filter(None, told):
+            raise refused
+        return staging
+
+    def _write(self, target: Target, results: Results, staged: Staging | None) -> int:
         """Do all that a round needs; the newest round that is there then."""
         query, round, last = results.query, results.round, self._rewound.get(results.query)
         target.keep_books()
         newest, *_ = target.noted(query)
+        if staged is not None and not target.has(staged.table):
+            # The connection broke just after this transaction: the rows were taken over.
+            return newest
         key = self._key_of(results)
         if self._writers.get(query, (None,))[0] != results.schema:
             self._writers[query] = results.schema, line_writer(results.schema)
@@ -180,9 +210,9 @@ class Postgres:
         elif there and newest >= round:
             target.undo(query, round, round)
         if results.rows and key:
-            target.put(results, self._writers[query][1], key)
+            target.put(results, self._writers[query][1], key, staged)
         elif results.rows:
-            target.add(results, self._writers[query][1])
+            target.add(results, self._writers[query][1], staged)
         newest = max(newest, round)
         target.note(query, newest)
         return newest

@@ -11,9 +11,10 @@ newest one ever is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 import pyarrow as pa
@@ -49,9 +50,29 @@ CREATE TABLE IF NOT EXISTS {rounds} (
 CREATE TABLE IF NOT EXISTS {undo} (target text, query text, round bigint, replaced jsonb);
 CREATE INDEX IF NOT EXISTS eventide_undo_rounds ON {undo} (target, query, round);
 """
-STAGING = Identifier("eventide_staging")
-ORDER = Identifier("eventide_order")
-"""Numbers the staged rows: of two with the same key the later one counts."""
+PART, ORDER = "eventide_part", "eventide_order"
+"""Number the staged rows: of two with the same key the later one counts."""
+
+
+@dataclass(frozen=True)
+class Staging:
+    """A table of rows on their way into another one; `name` has its schema before it where it is no temporary one."""
+
+    name: tuple[str, ...]
+
+    @property
+    def table(self) -> Identifier:
+        """The table."""
+        return Identifier(*self.name)
+
+    @property
+    def names(self) -> dict[str, Composable]:
+        """What statements call it, and its own columns."""
+        return {"s": self.table, "part": Identifier(PART), "order": Identifier(ORDER)}
+
+
+STAGING = Staging(("eventide_staging",))
+"""A temporary table, for what the driver sends."""
 
 
 def postgres_type(kind: Any) -> str:
@@ -88,14 +109,15 @@ class Target:
     @property
     def exists(self) -> bool:
         """Whether it is there."""
-        return self._has(self.table)
+        return self.has(self.table)
 
-    def _has(self, table: Identifier) -> bool:
+    def has(self, table: Identifier) -> bool:
+        """Whether a table is there."""
         return self.run("SELECT to_regclass(%s)", table.as_string(self.connection))[0][0] is not None
 
     def keep_books(self) -> None:
         """Make the tables in which rounds are noted, if they are not there."""
-        if not self._has(self.beside("eventide_undo")):
+        if not self.has(self.beside("eventide_undo")):
             self._alone()
             self.run(BOOKKEEPING)
 
@@ -165,52 +187,91 @@ class Target:
         )  # fmt: skip
         self.run("DELETE FROM " + undone, *self._of(query), *rounds)
 
-    def add(self, results: Results, lines: LineWriter) -> None:
+    def add(self, results: Results, lines: LineWriter, staged: Staging | None = None) -> None:
         """Put all rows into the table, beside those that are there."""
-        self._copy(results, lines, self.table)
-
-    def put(self, results: Results, lines: LineWriter, key: Sequence[str]) -> None:
-        """Put the rows into the table, in the place of those with the same key."""
+        if staged is None:
+            self._copy(results, lines, self.table)
+            return
         columns = _listed(results.schema.names)
-        self.run("CREATE TEMP TABLE {s} ON COMMIT DROP AS SELECT {c} FROM {table} WITH NO DATA", s=STAGING, c=columns)
-        self.run("ALTER TABLE {s} ADD {order} bigint GENERATED ALWAYS AS IDENTITY", s=STAGING, order=ORDER)
-        nulls = self._copy(results, lines, STAGING) & set(key)
-        self.run("ANALYZE {s}", s=STAGING)
+        self.run("INSERT INTO {table} ({c}) SELECT {c} FROM {s} ORDER BY {part}, {order}", c=columns, **staged.names)
+        self.unstage(staged)
+
+    def put(self, results: Results, lines: LineWriter, key: Sequence[str], staged: Staging | None = None) -> None:
+        """Put the rows into the table, in the place of those with the same key."""
+        columns, staging = _listed(results.schema.names), staged or STAGING
+        if staged is None:
+            self._make_staging("CREATE TEMP TABLE {s} ON COMMIT DROP", results.schema, staging)
+            nulls = self._copy(results, lines, staging.table) & set(key)
+        else:
+            nulls = self._nulls(key, staging)
+        self.run("ANALYZE {s}", **staging.names)
         self.run(
             "DELETE FROM {undo} WHERE target = %s AND query = %s AND round < %s",
             *self._of(results.query),
             results.round,
         )
         # Only `=` finds partners by an index or a hash; what has a NULL in its key is looked for by itself.
-        self._replace(results, key, " = ", SQL("true"))
+        self._replace(results, key, " = ", SQL("true"), staging)
         if nulls:
-            self._replace(results, key, " IS NOT DISTINCT FROM ", _any_null(nulls))
+            self._replace(results, key, " IS NOT DISTINCT FROM ", _any_null(nulls), staging)
         self.run(
-            "INSERT INTO {table} ({c}) SELECT DISTINCT ON ({key}) {c} FROM {s} ORDER BY {key}, {order} DESC",
-            c=columns, key=_listed(key), s=STAGING, order=ORDER,
+            "INSERT INTO {table} ({c}) SELECT DISTINCT ON ({key}) {c} FROM {s}"
+            " ORDER BY {key}, {part} DESC, {order} DESC",
+            c=columns, key=_listed(key), **staging.names,
         )  # fmt: skip
+        if staged is not None:
+            self.unstage(staging)
 
-    def _replace(self, results: Results, key: Sequence[str], equals: str, where: Composable) -> None:
+    def stage(self, schema: pa.Schema, query: str) -> Staging:
+        """Make a table for what others send, that lasts until it is taken over."""
+        name = f"eventide_staging_{sha256(f'{self.name} {query}'.encode()).hexdigest()[:12]}"
+        staging = Staging((*self.name.split(".")[:-1], name))
+        self.unstage(staging)
+        self._make_staging("CREATE TABLE {s}", schema, staging)
+        return staging
+
+    def unstage(self, staging: Staging) -> None:
+        """Remove such a table, if it is there."""
+        self.run("DROP TABLE IF EXISTS {s}", **staging.names)
+
+    def _make_staging(self, create: str, schema: pa.Schema, staging: Staging) -> None:
+        columns = _listed(schema.names)
+        self.run(f"{create} AS SELECT {{c}} FROM {{table}} WITH NO DATA", c=columns, **staging.names)
+        self.run("ALTER TABLE {s} ADD {order} bigint GENERATED ALWAYS AS IDENTITY", **staging.names)
+        self.run("ALTER TABLE {s} ADD {part} integer NOT NULL DEFAULT 0", **staging.names)
+
+    def _nulls(self, key: Sequence[str], staging: Staging) -> set[str]:
+        """The columns of the key with a NULL in one of the rows."""
+        asked = SQL(", ").join(SQL("bool_or({c} IS NULL)").format(c=Identifier(name)) for name in key)
+        [found] = self.run("SELECT {asked} FROM {s}", asked=asked, **staging.names)
+        return {name for name, is_null in zip(key, found, strict=True) if is_null}
+
+    def _replace(self, results: Results, key: Sequence[str], equals: str, where: Composable, staging: Staging) -> None:
         same = SQL(" AND ").join(Identifier("t", name) + SQL(equals) + Identifier("s", name) for name in key)
         self.run(
             "WITH gone AS (DELETE FROM {table} t USING (SELECT DISTINCT {key} FROM {s} s WHERE {where}) s WHERE {same}"
             " RETURNING to_jsonb(t) AS replaced) INSERT INTO {undo} SELECT %s, %s, %s, replaced FROM gone",
             *self._of(results.query), results.round,
-            key=_listed(key), s=STAGING, same=same, where=where,
+            key=_listed(key), s=staging.table, same=same, where=where,
         )  # fmt: skip
 
     def _copy(self, results: Results, lines: LineWriter, into: Identifier) -> set[str]:
-        """Send the rows, some at a time; the columns with a NULL in one of them."""
-        nulls = set[str]()
-        columns = _listed(results.schema.names)
-        command = SQL("COPY {into} ({columns}) FROM STDIN (FORMAT csv)").format(into=into, columns=columns)
-        with self.connection.cursor().copy(command) as copy:
-            for batch in results.batches():
-                nulls |= {
-                    name for name, column in zip(batch.schema.names, batch.columns, strict=True) if column.null_count
-                }
-                copy.write(lines.of(_hexadecimal(pa.Table.from_batches([batch], results.schema))))
-        return nulls
+        tables = (pa.Table.from_batches([batch], results.schema) for batch in results.batches())
+        return copy_rows(self, tables, results.schema, lines, into)
+
+
+def copy_rows(
+    target: Target, tables: Iterable[pa.Table], schema: pa.Schema, lines: LineWriter, into: Identifier
+) -> set[str]:
+    """Send rows, some at a time; the columns with a NULL in one of them."""
+    nulls = set[str]()
+    columns = _listed(schema.names)
+    command = SQL("COPY {into} ({columns}) FROM STDIN (FORMAT csv)").format(into=into, columns=columns)
+    with target.connection.cursor().copy(command) as copy:
+        for table in tables:
+            nulls |= {name for name, column in zip(schema.names, table.columns, strict=True) if column.null_count}
+            copy.write(lines.of(_hexadecimal(table)))
+    return nulls
 
 
 def line_writer(schema: pa.Schema) -> LineWriter:

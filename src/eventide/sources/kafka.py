@@ -241,14 +241,15 @@ class KafkaInput:
         if not self._behind() or sum(map(len, self._waiting.values())) > MOST_WAITING:
             self._aligned = now
         patient = now - self._aligned < SLOW_SECONDS
-        heads = [(millis_of(queue[0]), place) for place, queue in self._waiting.items() if queue]
+        # Of records of the same millisecond, partitions give one in turns.
+        heads = [(millis_of(queue[0]), 0, place) for place, queue in self._waiting.items() if queue]
         heapq.heapify(heads)
         while heads and len(found) < wanted and not (patient and self._behind()):
-            _, place = heads[0]
+            _, given, place = heads[0]
             queue = self._waiting[place]
             found.append(queue.popleft())
             if queue:
-                heapq.heapreplace(heads, (millis_of(queue[0]), place))
+                heapq.heapreplace(heads, (millis_of(queue[0]), given + 1, place))
             else:
                 heapq.heappop(heads)
         return found

@@ -6,19 +6,18 @@ itself makes rounds, only when something waits for the clock, and without a Spar
 
 from __future__ import annotations
 
-import logging
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from eventide.engine.introspection.status import Status
 from eventide.engine.operators.placement import DRIVER_MEMORY
 from eventide.engine.round.engine import Engine, Observer
+from eventide.engine.round.report import RoundReport
 from eventide.engine.running import Running
 from eventide.engine.scheduling.queue_pace import QueuePace
 from eventide.engine.scheduling.trace import Trace
@@ -27,6 +26,7 @@ from eventide.engine.spark.file_reduce import FileBatch
 from eventide.engine.spark.log import SparkLog
 from eventide.engine.spark.progress import backlogs, has_read_all
 from eventide.engine.spark.rearrangement import Rearrangement
+from eventide.engine.spark.retries import RETRY_SECONDS, Retries, StoppedError
 from eventide.engine.tables import TableReads
 from eventide.errors import DeclarationError, EngineError, EventideError
 from eventide.eventtime.scheduling.options import Scheduling
@@ -36,7 +36,7 @@ from eventide.plan.expressions.columns import quoted
 from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sinks.sink import Sink
 from eventide.sources.moved_files import follow_moves, noted_in
-from eventide.sources.spark_errors import missing_topics, of_spark, outage, refuse_connect, unreachable
+from eventide.sources.spark_errors import of_spark, refuse_connect
 from eventide.sources.spark_input import read_files, read_stream, read_table
 from eventide.storage.storage import Storage
 
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-log = logging.getLogger(__name__)
 
 TAG = "__stream"
 WAIT = 0.01
@@ -52,9 +51,6 @@ WAIT = 0.01
 
 STOP_SECONDS = 10.0
 """So long a query of Spark has to stop once no round is under way."""
-
-RETRY_SECONDS, REPEAT_SECONDS = 10.0, 60.0
-"""Seconds before a source that did not answer is tried again, and before the same is said of it again."""
 
 
 class SparkEngine(Running):
@@ -119,15 +115,14 @@ class SparkEngine(Running):
         self._declared_alone = not given
         self._knows_files = by_files and self._declared_alone and self.engine.checkpoint.storage.near
         self._query: StreamingQuery | None = None
-        self._outage = "", 0.0
-        """What was said of sources that do not answer, and when."""
+        self._retries = Retries(spark, self.engine, self.stopping)
 
     def start(self, bounded: bool = False) -> SparkEngine:
         """Begin. `bounded`: take what is there now, close everything, and end."""
         self.begin()
-        for sentence in self._not_answering():
-            self._outage = sentence, time.monotonic()
-            log.warning("%s; it goes on being tried", sentence)
+        self._retries.bounded = bounded
+        for sentence in self._retries.not_answering():
+            self._retries.tell(sentence)
         try:
             self._rearrangement.finish()
             self._log.take_back(self.engine.last_batch)
@@ -189,12 +184,6 @@ class SparkEngine(Running):
         checkpoint = self.engine.checkpoint.storage
         streams = [one for one in self.engine.program.streams if one.name in self._frames]
         follow_moves(self.spark, checkpoint, streams, self._declared_alone)
-
-    def _not_answering(self) -> list[str]:
-        """A sentence for each source that does not answer."""
-        streams = [stream for stream in self.engine.program.streams if stream.input is not None]
-        found = (unreachable(stream) or missing_topics(self.spark, stream) for stream in streams)
-        return [sentence for sentence in found if sentence is not None]
 
     def _started(self, bounded: bool) -> StreamingQuery:
         storage = self.engine.checkpoint.storage
@@ -273,7 +262,7 @@ class SparkEngine(Running):
                 return
             if self.stopping.is_set():
                 # Returning would be a promise that the batch is done.
-                raise _StoppedError
+                raise StoppedError
             try:
                 pending = self.engine.pending
                 if pending is None or pending.batch != number:
@@ -281,11 +270,17 @@ class SparkEngine(Running):
                     self.noted(self._tables.refresh())
                 self._log.confirm(number)
                 portions = {"spark": self._log.portion(number)}
-                self.noted(self.engine.round(self._rows(batch, number), batch=number, portions=portions))
+                round = partial(self._round_of, batch, number, portions)
+                self.noted(self._retries.carried_out(round))
+            except StoppedError:
+                raise
             except BaseException as failure:
                 # Spark would tell it as a Java exception; what we know is kept for whoever waits.
                 self.failure = self.failure or failure
                 raise
+
+    def _round_of(self, batch: DataFrame, number: int, portions: dict[str, dict[str, Any]]) -> RoundReport:
+        return self.engine.round(self._rows(batch, number), batch=number, portions=portions)
 
     def _watch(self, bounded: bool) -> None:
         """Tick until the query has ended; then close what is open, if that was asked for."""
@@ -298,15 +293,15 @@ class SparkEngine(Running):
                 if not bounded and self._is_silent() and self.lock.acquire(blocking=False):
                     try:
                         with self.exclusively():
-                            self.noted(self.engine.tick())
+                            self.noted(self._retries.carried_out(self.engine.tick))
                     finally:
                         self.lock.release()
             while bounded and self.engine.is_behind and not self.stopping.is_set():
                 with self.exclusively():
-                    self.noted(self.engine.tick())
+                    self.noted(self._retries.carried_out(self.engine.tick))
             if bounded and not self.stopping.is_set() and not self.engine.ended:
                 with self.exclusively():
-                    self.noted(self.engine.end())
+                    self.noted(self._retries.carried_out(self.engine.end))
         except BaseException as failure:
             if self.failure is None and not self.stopping.is_set():
                 self.failure = failure if isinstance(failure, EventideError) else of_spark(failure, "Spark failed")
@@ -328,17 +323,13 @@ class SparkEngine(Running):
         try:
             return bool(self._query.awaitTermination(WAIT if self.engine.is_behind else self._tick))  # type: ignore[arg-type]
         except Exception as failure:
-            # A round that was under way may have happened in part: only what failed beside it is tried again.
-            reason = None if self.failure is not None else outage(failure, self.engine.program.streams)
+            # A round that failed has been tried again where that is of use.
+            reason = None if self.failure is not None else self._retries.missing(failure)
             if reason is None or self.stopping.is_set():
                 raise
-            reason = next(iter(self._not_answering()), reason)
             if bounded:
                 raise EngineError(f"Spark has given up: {reason}") from failure
-            last, at = self._outage
-            if reason != last or time.monotonic() > at + REPEAT_SECONDS:
-                self._outage = reason, time.monotonic()
-                log.warning("%s; it goes on being tried", reason)
+            self._retries.tell(reason)
             if not self.stopping.wait(RETRY_SECONDS):
                 with self.exclusively():
                     self._query = self._started(bounded)
@@ -354,10 +345,6 @@ def _stop_query(query: StreamingQuery) -> None:
     # Spark itself may be gone, or be interrupted while it waits for a source; either way nothing runs any more.
     with suppress(Exception):
         query.stop()
-
-
-class _StoppedError(Exception):
-    """A batch came after the engine was stopped."""
 
 
 class _FailedError(Exception):
@@ -383,7 +370,7 @@ def _weakly(method: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, in
 def _found(reference: weakref.WeakMethod[Callable[[DataFrame, int], None]]) -> Callable[[DataFrame, int], None]:
     method = reference()
     if method is None:
-        raise _StoppedError
+        raise StoppedError
     return method
 
 

@@ -19,6 +19,8 @@ before a source was heard `ENOUGH` times.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -39,8 +41,8 @@ class ClockOffsets:
     """Arrays over sources: the last offsets, the usual one, how far offsets have been from it, the first one."""
 
     def __init__(self) -> None:
-        self._last: Floats = np.zeros((0, WINDOW))
-        self._usual, self._spread, self._first, self._gap = (np.zeros(0) for _ in range(4))
+        self._last: Floats = np.zeros((WINDOW, 0))
+        self._least, self._usual, self._spread, self._first, self._gap = (np.zeros(0) for _ in range(5))
         self._times: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._clock: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 
@@ -52,38 +54,35 @@ class ClockOffsets:
         sources = arrivals.sources
         self._grow(arrivals.places)
         offset = float(arrivals.clock) - arrivals.latest_by_source
-        times = self._times[sources]
-        self._last[sources, times % WINDOW] = offset
-        least = self.least(sources)
-        gap = np.where(times > 0, arrivals.clock - self._clock[sources], 0).astype(np.float64)
-        self._gap[sources] += (gap - self._gap[sources]) * np.where(times > 0, 1.0 / 16, 0.0)
+        # Where all of them are heard, parts of arrays need not be copied out and in.
+        at: Any = slice(None) if len(sources) == len(self._times) else sources
+        times = self._times[at].copy()
+        self._last[times % WINDOW, sources] = offset
+        least: Floats = self._last[:, at].min(axis=0)
+        self._least[at] = least
+        gap = np.where(times > 0, arrivals.clock - self._clock[at], 0).astype(np.float64)
+        self._gap[at] += (gap - self._gap[at]) * np.where(times > 0, 1.0 / 16, 0.0)
         learning = times < ENOUGH
         pace = np.where(learning, 1.0 / (times + 1.0), SLOWLY)
-        distance = np.abs(least - self._usual[sources])
+        distance = np.abs(least - self._usual[at])
         # A jump is no measure of what is usual; it becomes usual by and by.
-        beyond = ~learning & (distance > FACTOR * self._spread[sources])
-        self._spread[sources] = np.where(
+        beyond = ~learning & (distance > FACTOR * self._spread[at])
+        self._spread[at] = np.where(
             learning,
-            np.maximum(self._spread[sources], np.where(times > WINDOW, distance, 0.0)),
-            np.where(beyond, self._spread[sources], np.maximum(self._spread[sources] * (1 - SLOWLY / 16), distance)),
+            np.maximum(self._spread[at], np.where(times > WINDOW, distance, 0.0)),
+            np.where(beyond, self._spread[at], np.maximum(self._spread[at] * (1 - SLOWLY / 16), distance)),
         )
-        change = (least - self._usual[sources]) * pace
-        self._usual[sources] += change
+        change = (least - self._usual[at]) * pace
+        self._usual[at] += change
         # After a jump the new offset becomes the usual one, and that is no drift. What has drifted is usual in the end.
-        followed = np.where(beyond, change, (self._usual[sources] - self._first[sources]) * SLOWLY / 16)
-        self._first[sources] = np.where(learning, self._usual[sources], self._first[sources] + followed)
-        self._clock[sources] = arrivals.clock
-        self._times[sources] += 1
-
-    def least(self, sources: NDArray[np.intp]) -> Floats:
-        """The least of the last offsets of some sources."""
-        found: Floats = self._last[sources].min(axis=1)
-        return found
+        followed = np.where(beyond, change, (self._usual[at] - self._first[at]) * SLOWLY / 16)
+        self._first[at] = np.where(learning, self._usual[at], self._first[at] + followed)
+        self._clock[at] = arrivals.clock
+        self._times[at] += 1
 
     def jumped(self) -> NDArray[np.intp]:
         """The sources whose clocks have jumped, for as long as that is not usual."""
-        every = np.arange(len(self._times))
-        return np.flatnonzero(np.abs(self.least(every) - self._usual) > self._limits())
+        return np.flatnonzero(np.abs(self._least - self._usual) > self._limits())
 
     def drifted(self) -> NDArray[np.intp]:
         """The sources whose usual offset is not what it was at first."""
@@ -91,7 +90,7 @@ class ClockOffsets:
 
     def distance_of(self, source: int) -> int:
         """How far the offset of a source is from the usual one; below 0 its clock is fast."""
-        return int(self._last[source].min() - self._usual[source])
+        return int(self._least[source] - self._usual[source])
 
     def drift_of(self, source: int) -> int:
         """How far the usual offset of a source is from the first one; below 0 its clock is fast."""
@@ -106,9 +105,11 @@ class ClockOffsets:
         return np.where(self._times >= ENOUGH, limits, np.inf)
 
     def _grow(self, places: int) -> None:
-        self._last = grown(self._last, places, np.inf)
-        self._usual, self._spread, self._first, self._gap = (
-            grown(one, places, 0.0) for one in (self._usual, self._spread, self._first, self._gap)
+        # One row for each place of the window: the least of a source is then found without leaps through memory.
+        more = max(0, places - self._last.shape[1])
+        self._last = np.concatenate((self._last, np.full((WINDOW, more), np.inf)), axis=1) if more else self._last
+        self._least, self._usual, self._spread, self._first, self._gap = (
+            grown(one, places, 0.0) for one in (self._least, self._usual, self._spread, self._first, self._gap)
         )
         self._times = grown(self._times, places, 0)
         self._clock = grown(self._clock, places, NEVER)

@@ -313,7 +313,7 @@ class ClauseParser(Spark4.Parser):
     def _parse_bound(self, name: Callable[[], exp.Expr] | None = None) -> Clause:
         """`source A [LATENCY 2 s [EXCEEDED 1%]]`, or `B TRAILS A BY 5 s [AFTER 2 s | AFTER 3 ROWS] [EXCEEDED 1%]`."""
         token, name = self._curr, name or self._parse_source_name
-        words: tuple[str, ...] = ("LATENCY", "EXCEEDED")
+        words: tuple[str, ...] = ("LATENCY", "EXCEEDED", "CLOCK WITHIN", "RATE AT LEAST", "COUNTER FROM", "TO")
         if self._match_text_seq("SOURCE") or self._match_text_seq("STREAM"):
             clause = Clause(this="SOURCE", expressions=[name()])
         else:
@@ -324,7 +324,7 @@ class ClauseParser(Spark4.Parser):
             self._expect("BY")
             clause.set("expressions", [*clause.expressions, exp.Var(this="BY"), self._parse_amount()])
         for word in words:
-            if self._match_text_seq(word):
+            if self._match_text_seq(*word.split()):
                 clause.set("expressions", [*clause.expressions, exp.Var(this=word), self._parse_amount()])
         clause.update_positions(token)
         return clause
