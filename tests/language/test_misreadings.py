@@ -105,7 +105,7 @@ MEANT: dict[str, tuple[int, int, str, str | None]] = {
     "CREATE STREAM s (t BIGINT) DRATIO 5": (2, 35, "DRATIO 5 is no share", "write 5%"),
     "DELETE FROM N": (2, 1, "not 'DELETE'", "declares streams and queries"),
     "CREATE VIEW a AS SELECT max(v) FROM N [RANGE 5]": (2, 8, "not 'VIEW'", "a view is a query here"),
-    "CREATE TABLE a (t BIGINT)": (2, 8, "not 'TABLE'", "CREATE STREAM name"),
+    "CREATE TABLE a (t BIGINT)": (2, 14, "a table comes from parquet", "CREATE STREAM name"),
     "INSERT INTO a SELECT v FROM N": (2, 1, "not 'INSERT'", "CREATE QUERY name AS SELECT .. INTO 'dir'"),
 }
 
