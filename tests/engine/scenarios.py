@@ -134,7 +134,7 @@ def questions(draw: st.DrawFn, name: str) -> Question:
             window = GrowingWindow(step * draw(st.integers(1, 5)), step, draw(st.integers(-5, 15)))
         groups = () if window.empty else groups
         retained = shape == "time, retained" or (shape == "time, growing" and draw(st.booleans()))
-        retain = draw(st.integers(window.range, 30)) if retained else 0
+        retain = draw(st.integers(1, 30)) if retained else 0
     # A row-keeping aggregate makes the slices of the whole query keep rows: both kinds have to come often.
     among = draw(st.sampled_from([REDUCIBLE, AGGREGATES]))
     aggregates = draw(st.lists(st.sampled_from(among), min_size=1, max_size=3, unique=True))

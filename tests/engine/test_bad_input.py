@@ -85,11 +85,6 @@ def test_a_time_column_of_another_type_than_declared_is_told_with_both_types(
         made(session, Program((wrong,), (tumbling("q"),)), tmp_path / "checkpoint", {}).start(bounded=True).await_end()
 
 
-def test_a_window_larger_than_what_is_retained_is_refused() -> None:
-    with pytest.raises(DeclarationError, match=r"its window of 60 is larger than what is retained \(20\).* retain 60"):
-        Query("q", "s", Window(60), named_as(n="count(*)"), retain=20)
-
-
 @pytest.mark.parametrize("kind", [Window, RowWindow])
 @pytest.mark.parametrize("length", [0, -10])
 def test_a_window_that_holds_nothing_or_does_not_move_is_refused(kind: type[Window | RowWindow], length: int) -> None:

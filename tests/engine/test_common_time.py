@@ -89,3 +89,19 @@ def test_time_catches_up_as_the_definition_says(steps: list[tuple[int, dict[str,
         for one in streams.values():
             one.reach(one.promise(clock * SECOND).combined, clock * SECOND)
         assert {name: one.heartbeat for name, one in streams.items()} == expected
+
+
+def test_streams_that_share_bounds_go_on_in_whatever_order_they_are_declared() -> None:
+    declared = ["CREATE STREAM a (t BIGINT);", "CREATE STREAM b (t BIGINT);"]
+    bounds = "CREATE BOUNDS (a TRAILS a BY 0, b TRAILS b BY 0, b TRAILS a BY 5);"
+    program = read_script("".join([*declared, bounds])).program
+    streams = started(program)
+    for name, time in (("a", 100), ("b", 90)):
+        streams[name].observe(0, pa.table({"__n": [1], "__lo": [time], "__hi": [time]}), ())
+    assert [streams[name].promise(0).combined for name in "ab"] == [100, 95]
+    saved = json.loads(json.dumps({name: one.saved() for name, one in streams.items()}, default=as_plain))
+    swapped = read_script("".join([*reversed(declared), bounds])).program
+    again = restored(swapped, saved, lambda name: pa.array([], pa.string()))
+    assert [again[name].promise(0).combined for name in "ab"] == [100, 95]
+    again["a"].observe(1, pa.table({"__n": [1], "__lo": [120], "__hi": [120]}), ())
+    assert [again[name].promise(1).combined for name in "ab"] == [120, 115]

@@ -85,6 +85,8 @@ def _believed(stream: StreamProgress) -> int:
 def _linked(program: Program, streams: dict[str, StreamProgress]) -> dict[str, StreamProgress]:
     for group in sharing(program.streams):
         there = [streams[stream.name] for stream in group if stream.name in streams]
+        # Streams may have been declared in another order when the state of all was saved with one of them.
+        there.sort(key=lambda one: not _between(one.generator).saves)
         for one in there[1:]:
             _between(one.generator).share(_between(there[0].generator))
         for one in there:

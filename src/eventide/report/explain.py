@@ -171,6 +171,8 @@ def _add_readers(tree: Tree, name: str, steps: list[dict[str, Any]], shown: set[
 def _stream(stream: dict[str, Any]) -> Tree:
     tree = Tree(titled("stream", stream["name"]))
     tree.add(line("rows", ", ".join(f"{name} {kind}" for name, kind in stream["columns"].items())))
+    if "computed" in stream:
+        tree.add(line("computed", ", ".join(f"{name} = {sql}" for name, sql in stream["computed"].items())))
     tree.add(line("from", _input(stream["input"])))
     tree.add(line("time", stream["time"]))
     add_attributes(tree, stream["temporal"])

@@ -205,6 +205,7 @@ def _stream(stream: Stream, readers: list[BoundQuery]) -> dict[str, Any]:
     return {
         "name": stream.name,
         "columns": {column.name: column.type for column in stream.columns},
+        **({"computed": dict(stream.computed)} if stream.computed else {}),
         "input": None if stream.input is None else _input(stream.input),
         "time": time or f"column {stream.time} ({stream.time_kind.value})",
         "temporal": of_stream(stream),

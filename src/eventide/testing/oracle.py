@@ -6,8 +6,7 @@ bounded run ends).
 - A row **counts** for the windows that hold it, if it passes the filter. One that no window holds is nobody's.
 - A window is **answered** when its last instant is at or before h. A row is **late** for a window that holds it and was
   answered, and counts in all others that hold it; it is in the late table if it is late for one of them.
-- Panes are gcd(RANGE, SLIDE) wide. The **bound** is the last edge of a pane that is not after h + 1. A window is
-  **retained** until the bound is RETAIN or more beyond its end: a row is not late for it, and counts in it.
+- A window is **retained** until h + 1 is RETAIN or more beyond its end: a row is not late for it, and counts in it.
 - A window gives its **final** result, one for each group of its rows, in the round with h < window end - 1 <= h'.
 - A group of a closed window is **revised** in every round that brings it a row.
 - An **empty** window, if asked for, gives a result too, once a window before it holds a row; at the end of a bounded
@@ -149,7 +148,7 @@ class _OverTime:
             holding = windows_holding(self.window, row[self.time])
             if not holding:
                 continue
-            bound, retain = NEVER if before == NEVER else self._pane(before + 1), self.question.retain
+            bound, retain = NEVER if before == NEVER else before + 1, self.question.retain
             counting = [
                 window for window in holding if window[1] - 1 > before or (retain and window[1] + retain > bound)
             ]

@@ -6,7 +6,7 @@ row is at or before it says nothing by itself. *Final*: a window is emitted once
 its end, or later where that would be too many results for one round (see `flushed`); then `emitted_before` is behind
 `closed_before`. *Promise*: every later result has its last instant after the frontier's time; it is the heartbeat of
 whoever reads this one. *Revised*: with `retain`, a row is not late for a window that is retained: its group is emitted
-again for every window that was emitted, holds it and is retained; a window is retained until time is closed `retain`
+again for every window that was emitted, holds it and is retained; a window is retained until the heartbeat is `retain`
 beyond its end. *Set aside*: a window that meets a hole of what it reads waits until that is settled, also when time is
 closed beyond it (see `holes`); the promise is before the first such window.
 """
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eventide.engine.operators.frontier import OperatorFrontier, least_time
+from eventide.engine.operators.frontier import OperatorFrontier, after, least_time
 from eventide.engine.operators.open_windows import OpenTime
 from eventide.engine.operators.operator import Ingested, InputProgress, Late, Output
 from eventide.engine.operators.slices import SliceAggregate, compacted, result_layout, results_of, slice_layout
@@ -77,6 +77,8 @@ class WindowAggregate(SliceAggregate):
     """What is set aside now."""
     changed: tuple[Relation, ...] = ()
     """Slices that came since it last advanced into panes of windows that were emitted."""
+    passed: int = NEVER
+    """What time has passed, wherever that is within a pane: by it windows are retained."""
 
     @classmethod
     def start(cls, query: BoundQuery, executor: Executor, begins: int = NEVER) -> WindowAggregate:
@@ -104,9 +106,9 @@ class WindowAggregate(SliceAggregate):
     def _over_and_done(self) -> int:
         """Windows that end by then were emitted and are not retained: they take no rows, not even to revise."""
         retain = self.query.query.retain
-        if not retain or self.closed_before in (NEVER, FOREVER):
+        if not retain or self.passed in (NEVER, FOREVER):
             return self.emitted_before
-        return min(self.emitted_before, self.closed_before - retain)
+        return min(self.emitted_before, self.passed - retain)
 
     def ingest(self, port: str, rows: Relation, sources: pa.Table | None = None) -> tuple[WindowAggregate, Ingested]:
         """Add slices to the windows that are open, or can be revised; a row is late for all others that hold it."""
@@ -211,6 +213,7 @@ class WindowAggregate(SliceAggregate):
             self,
             slices=slices,
             closed_before=closed,
+            passed=max(self.passed, after(heartbeat)),
             following=following,
             emitted_before=emitted,
             holes=self.facing,
@@ -225,7 +228,7 @@ class WindowAggregate(SliceAggregate):
         changed = Segments(slices.layout, self.changed)
         panes = changed.panes
         panes = panes[panes < last_ending_by(self.query.panes, self.emitted_before)]
-        again = holding(self.query.panes, panes, self.closed_before - self.query.query.retain, self.emitted_before)
+        again = holding(self.query.panes, panes, self.passed - self.query.query.retain, self.emitted_before)
         again = own_windows(again, self.begins)
         if again.num_rows == 0:
             return []
@@ -347,6 +350,7 @@ class WindowAggregate(SliceAggregate):
         """What is saved besides the slices, as plain data."""
         return {
             "closed_before": self.closed_before,
+            "passed": self.passed,
             "begins": self.begins,
             "following": self.following,
             "emitted_before": self.emitted_before,
@@ -359,6 +363,7 @@ class WindowAggregate(SliceAggregate):
         run = replace(
             self,
             closed_before=saved["closed_before"],
+            passed=saved.get("passed", saved["closed_before"]),
             begins=saved["begins"],
             following=saved["following"],
             emitted_before=saved["emitted_before"],

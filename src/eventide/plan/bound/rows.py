@@ -45,7 +45,7 @@ from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, Derived, Lea
 from eventide.plan.declared.temporal import Temporal, carries_on, least_of, over_time_column, time_columns
 from eventide.plan.declared.window import RowWindow, Window
 from eventide.plan.expressions.columns import Column, quoted
-from eventide.plan.expressions.parse import aggregates_in, check_columns, parsed
+from eventide.plan.expressions.parse import aggregates_in, check_columns, columns_in, parsed
 
 SPAN_START = "__k0"
 """The column of a chunk that tells the first instant of a row's span; it is `__t` itself for rows of a stream."""
@@ -283,3 +283,9 @@ def slice_columns(query: BoundQuery) -> tuple[Column, ...]:
 def slice_ddl(query: BoundQuery) -> str:
     """The columns of a slice, as Spark writes a schema."""
     return ", ".join(f"{quoted(column.name)} {column.type}" for column in slice_columns(query))
+
+
+def partial_inputs(query: BoundQuery) -> tuple[str, ...]:
+    """The columns of the stream that the partials of a query are made of."""
+    spoken = {name.lower() for p in query.partials for name in columns_in(parsed(p.reduce, "a partial"))}
+    return tuple(column.name for column in query.stream.columns if column.name.lower() in spoken)

@@ -312,11 +312,6 @@ class Query:
             raise DeclarationError(
                 f"query {self.name!r}: windows over a count of rows cannot be revised; drop `retain`"
             )
-        if isinstance(self.window, Window) and 0 < self.retain < self.window.range:
-            raise DeclarationError(
-                f"query {self.name!r}: its window of {self.window.range} is larger than what is retained "
-                f"({self.retain}), so it could never be revised whole: retain {self.window.range} or more"
-            )
 
 
 def check_names(owner: str, outputs: Iterable[Named]) -> None:

@@ -21,12 +21,12 @@ from functools import cache
 from sqlglot import exp
 
 from eventide.plan.bound.query import BoundQuery, instant_sql
-from eventide.plan.bound.rows import UNTIL
+from eventide.plan.bound.rows import UNTIL, partial_inputs
 from eventide.plan.declared.rows import sampled
 from eventide.plan.declared.stream import Stream, Timestamps
 from eventide.plan.declared.window import RowWindow
 from eventide.plan.expressions.columns import quoted
-from eventide.plan.expressions.parse import SPARK, columns_in, parsed, restricted
+from eventide.plan.expressions.parse import SPARK, parsed, restricted
 from eventide.plan.sql.failing_rows import RowExpressions, computed
 from eventide.plan.sql.sessions import stretches_text
 from eventide.plan.sql.stream_rows import MALFORMED, timed
@@ -244,16 +244,10 @@ def _prepared(stream: Stream, branches: Sequence[BoundQuery], cell: int | None, 
         for j, key in enumerate(query.keys):
             ours = guard and not (not apart and _is_source(stream, key.sql))
             keyed.append(f"IF(__want{i}, {key.sql}, NULL) AS __k{i}_{j}" if ours else f"{key.sql} AS __k{i}_{j}")
-        keyed += [quoted(name) for name in _inputs(query) if quoted(name) not in keyed]
+        keyed += [quoted(name) for name in partial_inputs(query) if quoted(name) not in keyed]
     columns = ", ".join(["*", *wanted])
     wanted_rows = f"wanted AS (SELECT {columns} FROM timed)"
     return f"{timed(stream, up_to)}, {wanted_rows}, keyed AS (SELECT {', '.join(keyed)} FROM wanted)"
-
-
-def _inputs(query: BoundQuery) -> tuple[str, ...]:
-    """The columns of the stream that the partials of a query are made of."""
-    spoken = {name.lower() for p in query.partials for name in columns_in(parsed(p.reduce, "a partial"))}
-    return tuple(column.name for column in query.stream.columns if column.name.lower() in spoken)
 
 
 def _keys_of(i: int, query: BoundQuery) -> tuple[str, ...]:

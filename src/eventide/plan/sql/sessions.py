@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eventide.plan.bound.query import BoundQuery
-from eventide.plan.bound.rows import UNTIL, slice_columns
-from eventide.plan.declared.stream import Stream
+from eventide.plan.bound.rows import UNTIL, partial_inputs, slice_columns
 from eventide.plan.declared.window import SessionWindow
 from eventide.plan.expressions.columns import quoted
 from eventide.plan.sql.merge import compact_text, group_text, result_text
@@ -44,17 +43,21 @@ def joined_text(rows: str, keys: Sequence[str], also: Sequence[str] = ()) -> str
 
     `also` are columns of 0 and 1: `__any` and its name tells whether any stretch of the session has a 1 there.
     """
+    of = f"OVER (PARTITION BY {', '.join([*keys, '__session'])})"
+    spans = [f"min(__pane) {of} AS __start", f"max(__until) {of} AS __end"]
+    spans += [f"max({name}) {of} AS __any{name}" for name in also]
+    return f"SELECT *, {', '.join(spans)} FROM ({_numbered_text(rows, keys)})"
+
+
+def _numbered_text(rows: str, keys: Sequence[str]) -> str:
+    """Rows with the number of their `__session` in their group."""
     # Without groups by what is the same for all: Spark warns of a window that has no partition.
     within = f"PARTITION BY {', '.join(keys or ['__pane IS NULL'])} "
     before = f"OVER ({within}ORDER BY __pane ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     reached = f"SELECT *, max(__until) {before} AS __reach FROM {rows}"
     # Stretches that begin together are peers: whichever comes first among them, all are of one session.
     begins = "sum(CASE WHEN __pane <= __reach THEN 0 ELSE 1 END)"
-    numbered = f"SELECT *, {begins} OVER ({within}ORDER BY __pane) AS __session FROM ({reached})"
-    of = f"OVER (PARTITION BY {', '.join([*keys, '__session'])})"
-    spans = [f"min(__pane) {of} AS __start", f"max(__until) {of} AS __end"]
-    spans += [f"max({name}) {of} AS __any{name}" for name in also]
-    return f"SELECT *, {', '.join(spans)} FROM ({numbered})"
+    return f"SELECT *, {begins} OVER ({within}ORDER BY __pane) AS __session FROM ({reached})"
 
 
 def stretches_text(query: BoundQuery, timed_rows: str, wanted: str | None) -> str:
@@ -64,22 +67,17 @@ def stretches_text(query: BoundQuery, timed_rows: str, wanted: str | None) -> st
     named = [f"{key.sql} AS __k{j}" for j, key in enumerate(query.keys)]
     spans = ["__t AS __pane", f"__t + {query.gap} AS __until"]
     where = f"__t IS NOT NULL{'' if wanted is None else f' AND {wanted}'}"
-    rows = f"SELECT {', '.join([*spans, *named, *_columns(query.stream), '__t'])} FROM timed WHERE {where}"
+    rows = f"SELECT {', '.join([*spans, *named, *map(quoted, partial_inputs(query)), '__t'])} FROM timed WHERE {where}"
     apart = list(keys)
     if not keys and window.by is None:
         rows = f"SELECT *, __pane - pmod(__pane, {window.gap * FEW_STRETCHES}) AS __part FROM ({rows})"
         apart = ["__part"]
     partials = [f"{partial.reduce} AS {partial.name}" for partial in query.partials]
-    kept = ["__start AS __pane", "__end AS __until", *keys, "CAST(count(*) AS BIGINT) AS __n", *partials]
-    joined = joined_text(f"({rows})", apart)
-    grouped = ", ".join([*apart, "__start", "__end"])
-    # The names of the rows' own are hidden, so that `__pane` is that of the stretch.
-    hidden = ", ".join([*apart, *_columns(query.stream), "__t", "__start", "__end"])
-    return f"{timed_rows} SELECT {', '.join(kept)} FROM (SELECT {hidden} FROM ({joined})) GROUP BY {grouped}"
-
-
-def _columns(stream: Stream) -> list[str]:
-    return [quoted(column.name) for column in stream.columns]
+    spans = ["min(__pane) AS __pane", "max(__until) AS __until"]
+    kept = [*spans, *keys, "CAST(count(*) AS BIGINT) AS __n", *partials]
+    numbered = _numbered_text(f"({rows})", apart)
+    grouped = ", ".join([*apart, "__session"])
+    return f"{timed_rows} SELECT {', '.join(kept)} FROM ({numbered}) GROUP BY {grouped}"
 
 
 def open_text(query: BoundQuery) -> str:

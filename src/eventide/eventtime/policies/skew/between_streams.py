@@ -157,11 +157,12 @@ class BetweenStreamsGenerator(SavedGenerator):
         self._named: NDArray[np.intp] = np.array(list(policy.sources.values()), dtype=np.intp)
         self._others = policy.others
         self._sources = len(self._named)
-        self._saves = True
+        self.saves = True
+        """Whether the state of all is in its snapshot."""
 
     def share(self, first: BetweenStreamsGenerator) -> None:
         """Go by the generator of another stream, which also saves it."""
-        self._shared, self._saves = first._shared, False
+        self._shared, self.saves = first._shared, False
 
     def observe(self, arrivals: Arrivals) -> None:
         """Pass the round on, under the numbers of the members."""
@@ -201,7 +202,12 @@ class BetweenStreamsGenerator(SavedGenerator):
     def snapshot(self) -> Snapshot:
         """What it needs to go on; the state of all only in the snapshot of the first."""
         saved = super().snapshot()
-        return saved if self._saves else saved | {"shared": None}
+        return saved if self.saves else saved | {"shared": None}
+
+    def restore(self, saved: Snapshot) -> None:
+        """Go on from what `snapshot` described."""
+        super().restore(saved)
+        self.saves = saved["shared"] is not None
 
 
 def _by_names(reason: Reason, names: list[str]) -> Reason:
