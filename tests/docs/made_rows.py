@@ -7,9 +7,10 @@ is BOOLEAN is TRUE in one row of fifty: such a row promises or asks, and keeps i
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
-from eventide.plan.declared.stream import Input, Stream
+from eventide.plan.declared.stream import CHANGED_AT, REMOVED, Input, Stream
 
 ROWS = 600
 
@@ -41,6 +42,18 @@ def rows_of(stream: Stream, number: int = 0, rows: int = ROWS) -> list[dict[str,
     ]
 
 
+def message(row: dict[str, object]) -> dict[str, object]:
+    """A change of a table, as Debezium writes it.
+
+    >>> message({"k": 1, "changed_at": "1970-01-01 00:00:02", "removed": True})
+    {'before': {'k': 1}, 'after': None, 'op': 'd', 'ts_ms': 2000}
+    """
+    of_table = {name: value for name, value in row.items() if name not in (CHANGED_AT, REMOVED)}
+    at = datetime.fromisoformat(str(row[CHANGED_AT])).replace(tzinfo=UTC).timestamp()
+    before, after = (of_table, None) if row[REMOVED] else (None, of_table)
+    return {"before": before, "after": after, "op": "d" if row[REMOVED] else "u", "ts_ms": round(1000 * at)}
+
+
 def write_rows(stream: Stream, folder: Path, number: int = 0, rows: int = ROWS) -> None:
     """The rows as the file that the stream's input would find."""
     given = stream.input
@@ -50,5 +63,6 @@ def write_rows(stream: Stream, folder: Path, number: int = 0, rows: int = ROWS) 
     place.mkdir(parents=True, exist_ok=True)
     # A row of a table for each text.
     count = 3 if stream.table is not None else rows
-    lines = "".join(f"{json.dumps(row)}\n" for row in rows_of(stream, number, count))
+    made = (message(row) if stream.removed else row for row in rows_of(stream, number, count))
+    lines = "".join(f"{json.dumps(row)}\n" for row in made)
     (place / "rows.json").write_text(lines, encoding="utf-8")

@@ -17,12 +17,14 @@ from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.eventtime.policies.skew.bounds import RowBound, TimeBound
 from eventide.eventtime.policies.skew.declared import DeclaredSkew, declared_loss
 from eventide.eventtime.policies.skew.estimated import Adaptivity, EstimatedSkew
+from eventide.eventtime.policies.skew.grouping import group
 from eventide.eventtime.policies.skew.matrix import SkewMatrix
 from eventide.eventtime.policies.skew.per_source import distributed_sensors, global_counter
 from eventide.eventtime.policies.slack import Slack
 from eventide.eventtime.policies.wrappers.cap import Cap
 from eventide.eventtime.policies.wrappers.expected_sources import Expected
 from eventide.eventtime.policies.wrappers.idleness import Idle
+from eventide.eventtime.policies.wrappers.source_groups import MergedSources
 from eventide.eventtime.policies.wrappers.timeout import Timeout
 from eventide.language.script import read_script
 from eventide.plan.declared.stream import Stream
@@ -196,9 +198,20 @@ def test_the_two_systems_of_section_4_are_declared_by_their_own_values() -> None
     assert numbers.bounds(0, 0) == (TimeBound(0, 8), TimeBound(4 * SECOND, 0)), "2 numbers in a second"
 
 
+def test_bounds_may_be_those_of_groups_and_have_a_unit_of_the_clock() -> None:
+    sensors = "BOUNDS (SOURCE a CLOCK WITHIN 1 s, SOURCE b CLOCK WITHIN 90 s, SOURCE c CLOCK WITHIN 2 s)"
+    found = stream(f"{sensors} GROUPED INTO 2 CLOCK UNIT 500 ms")
+    grouped = group(distributed_sensors([SECOND, 90 * SECOND, 2 * SECOND], [0, 0, 0]), (0, 1, 0))
+    assert found.policy == MergedSources(DeclaredSkew(grouped, clock_unit=SECOND // 2), (0, 1, 0))
+    assert found.known == ("a", "b", "c")
+
+
 @pytest.mark.parametrize(
     ("clauses", "message"),
     [
+        ("BOUNDS (SOURCE a) GROUPED INTO 2", "1 sources cannot be grouped into 2"),
+        ("DRATIO 1% GROUPED INTO 2", "GROUPED INTO is for BOUNDS"),
+        ("BOUNDS (SOURCE a) CLOCK UNIT 0", "would never wait"),
         ("BOUNDS (SOURCE a RATE AT LEAST 1)", "RATE AT LEAST goes with CLOCK WITHIN: give both"),
         ("BOUNDS (SOURCE a COUNTER FROM 1 s)", "COUNTER FROM goes with TO: give both"),
         ("BOUNDS (SOURCE a COUNTER FROM 3 s TO 1 s)", "COUNTER FROM is more than TO"),

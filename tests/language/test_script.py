@@ -271,7 +271,7 @@ def test_order_limit_distinct_and_sample() -> None:
 
 REFUSED = {
     "SELEC 1": (1, 1, "expected a statement", "did you mean SELECT?"),
-    "CREATE STREM s (t BIGINT)": (1, 8, "expected STREAM, QUERY, BOUNDS, INTERFACE SET", "did you mean STREAM?"),
+    "CREATE STREM s (t BIGINT)": (1, 8, "expected STREAM, TABLE, QUERY, BOUNDS, INTERFACE SET", "did you mean STREAM?"),
     "CREATE STREAM s (t BIGINTT)": (1, 20, "expected a type", "did you mean BIGINT?"),
     "CREATE STREAM s (t BIGINT, T INT)": (1, 28, "declared twice", None),
     "CREATE STREAM s (a TIMESTAMP, b TIMESTAMP)": (1, 15, "which column tells the time", "TIMESTAMP BY a or b"),

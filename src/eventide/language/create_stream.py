@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
+from eventide.language.change_data import columns_of_changes
 from eventide.language.computed_columns import computed_columns
 from eventide.language.grammar.nodes import Amounts, Clause, ComputedColumn, CreateStream, Secret
 from eventide.language.grammar.source_text import SourceText
@@ -21,7 +22,16 @@ from eventide.language.grammar.spelling import meant
 from eventide.language.kafka_records import NOTED, arrives_by_record, columns_of_records, options_of_topics
 from eventide.language.policies import WATERMARKS, PolicyReader
 from eventide.plan.declared.secrets import checked_secret
-from eventide.plan.declared.stream import Future, Input, Stream, Table, TimeKind, Timestamps, kind_of
+from eventide.plan.declared.stream import (
+    REMOVED,
+    Future,
+    Input,
+    Stream,
+    Table,
+    TimeKind,
+    Timestamps,
+    kind_of,
+)
 from eventide.plan.expressions.columns import Column, spark_type
 
 TIME_NAMES = ("time", "timestamp", "ts", "t")
@@ -62,8 +72,10 @@ class StreamReader:
             return self._table(tree, clauses)
         columns, computed = computed_columns(tree, self._columns(tree), clauses, self.source)
         columns, partitions = columns_of_records(columns, clauses)
+        changes = columns_of_changes(self._options(clauses.get("OPTIONS")), clauses, columns, self.source)
+        columns = (*columns, *changes)
         arrival = self._column(clauses["ARRIVAL BY"].expressions[0], columns) if "ARRIVAL BY" in clauses else None
-        time, timestamps = self._time(tree, clauses, columns, arrival)
+        time, timestamps = self._time(tree, clauses, columns, arrival, next(iter(changes), None))
         if arrival is None and arrives_by_record(clauses, columns, time):
             declared_too = any(column.name.lower() == NOTED.name for column in columns)
             columns = columns if declared_too else (*columns, NOTED)
@@ -77,6 +89,7 @@ class StreamReader:
             arrival=arrival.name if arrival else None,
             timestamps=timestamps,
             input=self._input(tree, clauses),
+            removed=REMOVED if changes else None,
             computed=computed,
         )
         declared = DeclaredStream(stream, clauses, tree)
@@ -89,7 +102,7 @@ class StreamReader:
             raise self.source.error(
                 f"a table comes from {', '.join(TABLE_FORMATS[:-1])} or {TABLE_FORMATS[-1]}",
                 clauses.get("FROM", tree),
-                "write FROM parquet 'path', for example",
+                "write FROM parquet 'path', for example; rows that come in time are a stream: CREATE STREAM name",
             )
         every = clauses.get("REFRESH EVERY")
         refresh = None if every is None else Amounts(self.source).length(every.expressions[0], "REFRESH EVERY")
@@ -186,7 +199,12 @@ class StreamReader:
         )
 
     def _time(
-        self, tree: CreateStream, clauses: dict[str, Clause], columns: tuple[Column, ...], arrival: Column | None
+        self,
+        tree: CreateStream,
+        clauses: dict[str, Clause],
+        columns: tuple[Column, ...],
+        arrival: Column | None,
+        changed_at: Column | None = None,
     ) -> tuple[Column | None, Timestamps]:
         by = self._named_by_watermark(clauses) or clauses.get("TIMESTAMP BY")
         if by is not None:
@@ -201,6 +219,8 @@ class StreamReader:
                     f"{column.name!r} is {column.type}, and time must be TIMESTAMP, DATE or a whole number", name
                 )
             return column, Timestamps.EXTERNAL
+        if changed_at is not None:
+            return changed_at, Timestamps.EXTERNAL
         return self._only_time(tree, tuple(c for c in columns if c is not arrival)), Timestamps.EXTERNAL
 
     def _only_time(self, tree: CreateStream, columns: tuple[Column, ...]) -> Column:

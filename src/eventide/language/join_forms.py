@@ -90,7 +90,9 @@ class LookupReader:
             conditions = all_of([*level.where, *(bare(one) for one in asked)])
             keys = tuple(spark_text(pair[number]) for pair in parts.keys)
             sides.append(Side(level.stream.name, alias, keys, conditions))
-        return Lookup("", sides[0], sides[1], kind is JoinKind.LEFT, where=all_of(after), as_it_is=as_of is None)
+        # Of a table as it is there are no versions that could end.
+        removed = None if as_of is None else right[1].stream.removed
+        return Lookup("", sides[0], sides[1], kind is JoinKind.LEFT, removed, all_of(after), as_it_is=as_of is None)
 
     def _check_time(self, left: tuple[str, Scope], as_of: exp.Expr, joined: list[tuple[str, Scope]]) -> None:
         alias, level = left

@@ -15,6 +15,8 @@
 | `CLOCK SKEW length` | `ClockSkew(length)` |
 | `ON DEMAND length` | `OnDemand(length)` |
 | `BOUNDS (...) [DRATIO p%]` | `DeclaredSkew(matrix)`, of the bounds that may fail for p of the rows together |
+| `BOUNDS (...) GROUPED INTO n` | `MergedSources(DeclaredSkew(group(matrix, groups)), groups)`, by `partition` |
+| `BOUNDS (...) CLOCK UNIT length` | `DeclaredSkew(matrix, clock_unit)` |
 | `ESTIMATED BOUNDS (...)` | `EstimatedSkew(...)` |
 | `OWN PROGRESS [SLACK length]` | `OwnProgress(length)` |
 | `... PUNCTUATED BY column` | `Punctuated(...)`; `Punctuated()` without any other clause of these |
@@ -39,10 +41,13 @@ from eventide.eventtime.policies.own_progress import OwnProgress
 from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.eventtime.policies.skew.declared import DeclaredSkew
 from eventide.eventtime.policies.skew.estimated import Adaptivity, EstimatedSkew
+from eventide.eventtime.policies.skew.grouping import group, partition
+from eventide.eventtime.policies.skew.matrix import SkewMatrix
 from eventide.eventtime.policies.slack import Slack
 from eventide.eventtime.policies.wrappers.cap import Cap
 from eventide.eventtime.policies.wrappers.expected_sources import Expected
 from eventide.eventtime.policies.wrappers.idleness import Idle
+from eventide.eventtime.policies.wrappers.source_groups import MergedSources
 from eventide.eventtime.policies.wrappers.timeout import Timeout
 from eventide.language.bounds import SkewClauses, silence
 from eventide.language.grammar.nodes import Amount, Amounts, Clause
@@ -62,6 +67,9 @@ POLICIES = (
     "OWN PROGRESS",
 )
 """Clauses of which a stream has at most one; SLACK goes alone, with DRATIO or with OWN PROGRESS."""
+
+MEAN_GAP = 1_000_000
+"""How often a source is taken to speak where groups are looked for: once a second."""
 
 ESTIMATORS = ("KIM", "ADHOC", "QUANTILE")
 ESTIMATION = ("WINDOW", "MAXIMUM", "WEIGHT", "TOLERATED", "UNIT", "AHEAD", "PAIRWISE")
@@ -91,13 +99,16 @@ class PolicyReader:
             raise self.amounts.source.error(f"SLACK does not go with {chosen}: keep one of them", clauses["SLACK"])
         if "ESTIMATOR" in clauses and chosen != "DRATIO":
             raise self.amounts.source.error("ESTIMATOR without DRATIO", clauses["ESTIMATOR"], "add DRATIO and a share")
+        for name in ("GROUPED INTO", "CLOCK UNIT"):
+            if name in clauses and chosen != "BOUNDS":
+                raise self.amounts.source.error(f"{name} is for BOUNDS, and there are none", clauses[name])
         known: tuple[str, ...] = ()
         if chosen == "BOUNDS":
             bounds, ratio = clauses["BOUNDS"], clauses.get("DRATIO")
             budget = None if ratio is None else self.amounts.share(ratio.expressions[0], "DRATIO")
             reader = SkewClauses(self.amounts, self.clock, unused=self.unused)
             matrix, known = reader.read(bounds, bounds.expressions, budget)
-            policy: Policy = DeclaredSkew(matrix)
+            policy: Policy = self._of_groups(matrix, clauses)
         else:
             policy = self._simple(chosen, clauses)
         if "PUNCTUATED BY" in clauses:
@@ -131,6 +142,18 @@ class PolicyReader:
         given_up = next((name for name in ("GIVE UP AFTER", "IDLE AFTER") if name in clauses), None)
         wait = None if given_up is None else self._silence(clauses, given_up)
         return Expected(policy, tuple(dict.fromkeys(sources)), wait), tuple(names)
+
+    def _of_groups(self, matrix: SkewMatrix, clauses: Mapping[str, Clause]) -> Policy:
+        """Bounds between sources, or between so many groups of them (Srivastava and Widom, sections 5.1 and 5.2)."""
+        unit = None if "CLOCK UNIT" not in clauses else self._silence(clauses, "CLOCK UNIT")
+        if "GROUPED INTO" not in clauses:
+            return DeclaredSkew(matrix, unit)
+        amount = clauses["GROUPED INTO"].expressions[0]
+        groups, sources = self.amounts.count(amount, "GROUPED INTO", ("groups", "groups")), len(matrix.latency)
+        if not 1 <= groups <= sources:
+            raise self.amounts.source.error(f"{sources} sources cannot be grouped into {amount.sql()}", amount)
+        assignment = partition(matrix, groups, gap=MEAN_GAP)
+        return MergedSources(DeclaredSkew(group(matrix, assignment), unit), assignment)
 
     def _simple(self, chosen: str | None, clauses: Mapping[str, Clause]) -> Policy:
         slack: Amount | None = clauses["SLACK"].expressions[0] if "SLACK" in clauses else None

@@ -242,9 +242,14 @@ def unknown_input(owner: str, name: str) -> InputError:
 
 def open_input(stream: Stream) -> LocalInput:
     """The input that a stream declares."""
+    stream = stream.as_read
+    if stream.removed is not None:
+        changes = import_module("eventide.sources.debezium")
+        over_messages: LocalInput = changes.opened(stream, open_input(changes.raw(stream)))
+        return over_messages
     given = input_of(stream)
     if given.format not in INPUTS:
         raise unknown_input(f"stream {stream.name!r}", given.format)
     module, name = INPUTS[given.format]
-    opened: LocalInput = getattr(import_module(module), name)(stream.as_read)
+    opened: LocalInput = getattr(import_module(module), name)(stream)
     return opened

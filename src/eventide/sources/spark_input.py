@@ -26,6 +26,7 @@ from eventide.plan.declared.stream import Input, Stream
 from eventide.plan.expressions.columns import Column, literal, quoted, spark_type
 from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sources.arrow_types import matched, places_in_header
+from eventide.sources.debezium import raw, unpacked_sql
 from eventide.sources.options import FILES, input_of, limit_options, needs_path, split_options, text_options
 from eventide.sources.spark_errors import translated_errors
 
@@ -101,7 +102,10 @@ LOCAL = "file:"
 
 def read_stream(spark: SparkSession, stream: Stream) -> DataFrame:
     """A streaming DataFrame with the declared columns and `_malformed`, but for those that are computed."""
-    stream, given = stream.as_read, input_of(stream)
+    stream = stream.as_read
+    if stream.removed is not None:
+        return _unpacked(stream, read_stream(spark, raw(stream)))
+    given = input_of(stream)
     limits = limit_options(given)
     if given.format in FILES and not any(name.lower() == "maxfileage" for name, _ in given.options):
         limits |= EVERY_AGE
@@ -121,12 +125,20 @@ def read_stream(spark: SparkSession, stream: Stream) -> DataFrame:
 
 def read_files(spark: SparkSession, stream: Stream, files: Sequence[str]) -> DataFrame:
     """The rows of files that the stream has read, once more, as a DataFrame with the same columns."""
-    stream, given = stream.as_read, input_of(stream)
+    stream = stream.as_read
+    if stream.removed is not None:
+        return _unpacked(stream, read_files(spark, raw(stream), files))
+    given = input_of(stream)
     paths = [unquote(file) for file in files]
     with translated_errors(spark, f"stream {stream.name!r}", given.format, given.path):
         if given.format in ("csv", "json"):
             return _text_files(spark, stream, given, {}, paths)
         return _files(spark, stream, given, {}, paths)
+
+
+def _unpacked(stream: Stream, messages: DataFrame) -> DataFrame:
+    says, columns = unpacked_sql(stream)
+    return messages.where(says).selectExpr(*columns)
 
 
 def read_table(spark: SparkSession, table: Stream) -> DataFrame:

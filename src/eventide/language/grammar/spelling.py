@@ -101,9 +101,8 @@ def meant_by(before: Sequence[str], word: str, after: str = "") -> str | None:
         return "results go where INTO says, behind the query: CREATE QUERY name AS SELECT .. INTO 'dir'"
     if not words_before and here in ("UPDATE", "DELETE", "MERGE", "ALTER", "TRUNCATE", "USE"):
         return "a script declares streams and queries, and changes nothing else"
-    if words_before[:1] == ["CREATE"] and len(words_before) < 4 and here in ("VIEW", "MATERIALIZED", "TABLE"):
-        table = "what rows come from is a stream: CREATE STREAM name (ts TIMESTAMP, ..) FROM json 'dir'"
-        return table if here == "TABLE" else "a view is a query here: CREATE QUERY name AS SELECT .."
+    if words_before[:1] == ["CREATE"] and len(words_before) < 4 and here in ("VIEW", "MATERIALIZED"):
+        return "a view is a query here: CREATE QUERY name AS SELECT .."
     function = next((text.lower() for text in words_before[-4:] if text.lower() in WINDOW_FUNCTIONS), None)
     if function is not None:
         return instead_of(function, "stream", "ts")

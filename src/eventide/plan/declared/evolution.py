@@ -214,6 +214,7 @@ class _Comparison:
         if before is None:
             return Part(STREAM, name, Verdict.ADDED, Begin.BEGINNING)
         broken, grown = _columns_changed(before["columns"], now["columns"])
+        broken |= _computed_otherwise(before.get("computed") or (), now.get("computed") or ())
         told = tuple(changes(before, now))
         different = {key for key in (*before, *now) if before.get(key) != now.get(key)}
         of_time = bool(different & OF_TIME) or any(role in broken for role in _roles(now))
@@ -333,6 +334,16 @@ def _columns_changed(before: list[list[str]], now: list[list[str]]) -> tuple[fro
     old, new = ({name.lower(): kind for name, kind in columns} for columns in (before, now))
     broken = frozenset(name for name, kind in old.items() if new.get(name) != kind)
     return broken, list(old) != list(new)
+
+
+def _computed_otherwise(before: Collection[list[str]], now: Collection[list[str]]) -> frozenset[str]:
+    """The columns that are computed from others in another way than before.
+
+    >>> sorted(_computed_otherwise([["a", "x + 1"], ["b", "x"]], [["a", "x + 2"], ["b", "x"]]))
+    ['a']
+    """
+    old, new = ({name.lower(): sql for name, sql in columns} for columns in (before, now))
+    return frozenset(name for name in {*old, *new} if old.get(name) != new.get(name))
 
 
 def _same_policy(before: Json, now: Json) -> bool:

@@ -139,7 +139,7 @@ def _stream(stream: Stream) -> Json:
     # Users write their own: the text of a policy says what was declared; where it lay in memory is no part of that.
     data["policy"] = ADDRESS.sub("", repr(stream.policy))
     data["input"] = stream.input.format if stream.input else None
-    for later in ("known", "table", "computed"):
+    for later in ("known", "table", "computed", "removed"):
         data = data if getattr(stream, later) else _without(data, later)
     return data
 

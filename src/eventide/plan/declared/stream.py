@@ -40,6 +40,12 @@ NESTED = ("ARRAY", "STRUCT", "MAP", "VARIANT")
 """Types of values that hold others."""
 
 
+ENVELOPE = "envelope"
+"""The option of an input that says in what its rows are packed: messages of change data, `debezium`."""
+CHANGED_AT, REMOVED = "changed_at", "removed"
+"""The columns that a change has beside those of its table: when it was, and whether it ended the row."""
+
+
 class Timestamps(Enum):
     """Where the time of a row comes from."""
 
@@ -142,6 +148,8 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
     prods: str | None = None
     table: Table | None = None
     """For a table that is joined as it is: rows of a round take the place of those of before."""
+    removed: str | None = None
+    """A condition that holds for rows which end the row of their key, where this is a stream of versions of a table."""
 
     computed: tuple[tuple[str, str], ...] = ()
     """The columns that are computed from the others, each with its expression in Spark SQL."""
