@@ -11,10 +11,14 @@ import pyarrow as pa
 import pytest
 
 from eventide.console.losses_view import losses_sample
-from eventide.console.snapshots import PAGES, Kind, Snapshots
-from eventide.console.subject import LiveSubject
+from eventide.console.snapshots import PAGES, Kind, Sent, Snapshots
+from eventide.console.subject import LiveSubject, StoppedSubject, Subject
 from eventide.engine.local.engine import LocalEngine
 from eventide.language.script import read_script
+from eventide.plan.binding import as_run
+from eventide.plan.declared.program import Program
+from eventide.report.stopped_run import read_progress
+from eventide.storage.storage import Storage
 
 SOURCES = 3_000
 SCRIPT = """
@@ -162,3 +166,40 @@ def test_a_sample_is_of_the_rows_that_were_lost_and_of_no_other_file(
     assert (row["t"], row["who"]) == (20, "late one")
     for stream, kind in (("s", "rounds"), ("../rounds", "late"), ("nobody", "late"), ("s", "rejects")):
         assert losses_sample(program, storage, stream, kind)["rows"] == []
+
+
+KINDS = """
+CREATE STREAM s (t BIGINT, who STRING, v INT) TIMESTAMP BY t SOURCE BY who DELAY 5;
+CREATE STREAM u (t BIGINT, who STRING, v INT) TIMESTAMP BY t SOURCE BY who DELAY 5;
+CREATE QUERY sessions AS SELECT who, count(*) AS n FROM s [SESSION 10] GROUP BY who;
+CREATE QUERY pairs AS SELECT s.who, s.v FROM s JOIN u ON s.who = u.who AND u.t BETWEEN s.t - 5 AND s.t + 5;
+CREATE QUERY counts AS SELECT count(*) AS n FROM s [RANGE 3 rows];
+CREATE QUERY both AS SELECT t, who, v FROM s UNION ALL SELECT t, who, v FROM u;
+"""
+
+
+def test_every_kind_of_step_is_shown_while_it_runs_and_from_its_record(tmp_path: Path) -> None:
+    program = read_script(KINDS).program
+    rows = {"t": [1, 5, 40, 60], "who": ["a", "b", "a", "b"], "v": pa.array([1, 2, 3, 4], pa.int32())}
+    with LocalEngine(program, str(tmp_path / "state"), inputs={"s": Nothing(), "u": Nothing()}) as engine:
+        engine.noted(engine.engine.round({"s": pa.table(rows)}))
+        engine.noted(engine.engine.round({"u": pa.table(rows).slice(0, 2)}))
+        live = shown_of(LiveSubject(engine), program)
+        scheduling = engine.engine.scheduling
+    progress = read_progress(as_run(program, scheduling.heartbeats), str(tmp_path / "state"), None, scheduling)
+    assert shown_of(StoppedSubject(progress, Storage.at(str(tmp_path / "state"), make=False)), program) == live
+    assert live["pairs"]["waiting"] == [["u", "pairs"]]
+    assert [len(live[name]["open"]) > 0 for name in ("sessions", "counts")] == [True, True]
+
+
+def shown_of(subject: Subject, program: Program) -> dict[str, Any]:
+    """For each step its open windows, its sentence, and the ways that wait for something."""
+    found = {}
+    for step in program.steps:
+        results, plan = (
+            json.loads((Snapshots(subject).next((page, ((choice, step.name),)), None) or Sent(0, b"")).body)
+            for page, choice in (("results", "query"), ("plan", "node"))
+        )
+        waiting = [[edge["from"], edge["to"]] for edge in plan["edges"] if edge["waits"] and edge["to"] == step.name]
+        found[step.name] = {"open": results["open"], "why": plan["why"], "waiting": waiting}
+    return found

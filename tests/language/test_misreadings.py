@@ -40,6 +40,7 @@ MEANT: dict[str, tuple[int, int, str, str | None]] = {
         "say how far it reaches",
     ),
     "SELECT max(v) OVER w AS x FROM N": (2, 8, "there is no window 'w'", "write WINDOW w AS (..)"),
+    "SELECT lag(v) OVER (ORDER BY t) AS x FROM N EMIT IMMEDIATELY": (2, 45, "OVER waits for those", "leave it out"),
     "SELECT v FROM N QUALIFY v > 1": (2, 25, "QUALIFY chooses by a function with OVER", "write WHERE"),
     "SELECT DISTINCT ON (k) v FROM N [RANGE 5 ROWS]": (2, 40, "looks back over a length of time", "[RANGE 1 hour]"),
     "SELECT v, count(*) AS n, rank() OVER (ORDER BY count(*)) AS r FROM N [RANGE 5] GROUP BY v LIMIT 2": (

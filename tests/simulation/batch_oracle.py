@@ -13,7 +13,7 @@ from typing import Any
 
 from eventide.eventtime.instant import NEVER
 from eventide.plan.binding import through
-from eventide.plan.declared.join import Join, Lookup
+from eventide.plan.declared.join import Join, JoinKind, Lookup
 from eventide.plan.declared.program import Operator, Program
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.rows import Rows
@@ -139,7 +139,7 @@ def _time(query: Query) -> Window:
 
 
 def pairs_of(join: Join, lefts: Sequence[Row], rights: Sequence[Row]) -> list[Row]:
-    """All pairs, and the rows that have no partner where the join keeps them."""
+    """All pairs, and rows without a partner where the join keeps them; or the rows of the left that it chooses."""
     band, paired, found = join.bands[0], set[tuple[int, int]](), list[Row]()
 
     def tell(left: Row | None, right: Row | None) -> None:
@@ -153,9 +153,10 @@ def pairs_of(join: Join, lefts: Sequence[Row], rights: Sequence[Row]) -> list[Ro
             near = band.low <= right[band.right] - left[band.left] <= band.high
             if near and (not join.left.keys or left["who"] == right["who"]):
                 paired |= {(0, i), (1, j)}
-                tell(left, right)
+                if not join.kind.chooses:
+                    tell(left, right)
     for i, left in enumerate(lefts):
-        if join.kind.keeps_left and (0, i) not in paired:
+        if join.kind.keeps_left and ((0, i) in paired) == (join.kind is JoinKind.SEMI):
             tell(left, None)
     for j, right in enumerate(rights):
         if join.kind.keeps_right and (1, j) not in paired:

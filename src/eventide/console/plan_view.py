@@ -17,8 +17,6 @@ from eventide.plan.declared.stream import TimeKind
 from eventide.report.plan import described
 from eventide.report.why import operator_words, window_words
 
-WAITED_FOR = ("stream", "query", "merge", "rows", "join", "lookup", "queue")
-
 
 def plan_view(look: Look) -> dict[str, Any]:
     """All nodes and the ways between them."""
@@ -100,7 +98,8 @@ def _waited_for(found: QueryStatus | None) -> set[str]:
     ahead: list[Any] = [found.waits_for] if found is not None and found.waits_for else []
     while ahead:
         one = ahead.pop()
-        names.update(str(one[kind]) for kind in WAITED_FOR if kind in one)
+        # Each wait has one text: the name of what is waited for, under its kind.
+        names.update(value for value in one.values() if isinstance(value, str))
         below = one.get("waits_for")
         ahead += below if isinstance(below, list) else [below] if isinstance(below, dict) else []
     return names

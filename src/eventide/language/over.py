@@ -184,8 +184,8 @@ class OverReader:
                 values=_named((mine[spark_text(one)], _of_results(one, level) if names else one) for one in some),
             )
             names |= mine
-            told = tuple(Column(one, "") for one in (*kept, *names.values()))
-            read = self.origin.hide(over, told, clock_of([(c, column_of(c)) for c in kept], level), at).query.name
+            shown = tuple(Column(one, "") for one in (*kept, *names.values()))
+            read = self.origin.hide(over, shown, clock_of([(c, column_of(c)) for c in kept], level), at).query.name
         last = None if chosen is None else spark_text(_by_names(chosen, names))
         return Rows(name, (read,), _named((n, _by_names(e, names)) for n, e in outputs), last, ordered)
 

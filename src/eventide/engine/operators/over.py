@@ -27,7 +27,7 @@ from eventide.plan.bound.over import BoundOver
 from eventide.plan.bound.rows import SPAN_START, BoundRows
 from eventide.plan.expressions.columns import Column, quoted
 from eventide.plan.sql.over import (
-    TOLD,
+    EMITTABLE,
     computed_columns,
     computed_text,
     held_text,
@@ -39,7 +39,7 @@ from eventide.plan.sql.over import (
     whole_text,
 )
 
-EMITTED = f"computed WHERE {TOLD} = 1"
+EMITTED = f"computed WHERE {EMITTABLE} = 1"
 FEW = 1000
 """So many rows are kept beyond those that are needed, rather than to look at all of them."""
 
@@ -161,11 +161,11 @@ class OverOperator(Merge):
     def _framed(self, ready: Segments, first: int, last: int) -> tuple[Self, Output]:
         """Rows that are ready beside those that are kept; what frames look at after them may make them wait."""
         over, layout = self.over, output_layout(self.bound.outputs)
-        told = shift(last, -over.reach.ahead_time)
+        known = shift(last, -over.reach.ahead_time)
         # Rows that wait for others of their group may be as old as the group.
-        since = NEVER if over.reach.ahead_rows else shift(after(told), -over.reach.time)
+        since = NEVER if over.reach.ahead_rows else shift(after(known), -over.reach.time)
         is_over = int(last == FOREVER)
-        span = one_row(first=first, last=last, told=told, since=since, over=is_over)
+        span = one_row(first=first, last=last, known=known, since=since, over=is_over)
         inputs: Inputs = {"new": ready, "held": self.held, "past": self.past, "span": span}
         steps = [
             StatementStep("computed", self._statement(computed_text(over)), Layout(computed_columns(over))),

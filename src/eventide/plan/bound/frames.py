@@ -162,9 +162,9 @@ class Frames:
         time = self.stream.time or WINDOW_END
         for call in calls:
             first = call.order[0] if call.order else None
-            told = time_of(first.sql, self.stream) if first is not None else None
+            carried = time_of(first.sql, self.stream) if first is not None else None
             # Whatever grows with the time of rows is as good.
-            same = first is not None and told is not None and told.shifted is not None
+            same = first is not None and carried is not None and carried.shifted is not None
             named = replace(call, order=(replace(call.order[0], sql=time), *call.order[1:])) if same else call
             if (wrong := named.wrong_in_time(time)) is not None:
                 raise DeclarationError(f"{self.over.name!r}: {wrong}")

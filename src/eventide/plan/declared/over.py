@@ -223,7 +223,7 @@ class Over(Rows):
 
     @property
     def awaits_rows(self) -> bool:
-        """Whether a row waits for others of its group, however late: then rows are not told in the order of time."""
+        """Whether a row waits for others of its group, however late: then rows are not emitted in the order of time."""
         return any(call.frame.rows and (call.frame.ahead or 0) > 0 for call in self.calls)
 
     @cached_property

@@ -15,7 +15,7 @@ expression as the reason: it is rejected, and the stream goes on.
 from __future__ import annotations
 
 from eventide.plan.declared.stream import Stream
-from eventide.plan.expressions.columns import literal, quoted
+from eventide.plan.expressions.columns import WHOLE_NUMBERS, literal, quoted
 from eventide.plan.expressions.parse import parsed
 from eventide.plan.expressions.spark_dialect import SPARK
 from eventide.plan.expressions.spark_types import SparkTypes
@@ -23,8 +23,7 @@ from eventide.plan.sql.evaluation_order import in_evaluation_order, may_fail
 from eventide.plan.sql.failing_rows import fails
 from eventide.plan.sql.stream_rows import MALFORMED
 
-READABLE = f"{MALFORMED} IS NULL"
-"""What could not be read is not computed with."""
+PLAIN = ("STRING", "BOOLEAN", "DATE", "TIMESTAMP", *WHOLE_NUMBERS)
 
 
 def computed_text(stream: Stream, rows: str) -> str:
@@ -40,10 +39,21 @@ def computed_text(stream: Stream, rows: str) -> str:
         value = in_evaluation_order(tree, types).sql(SPARK)
         value = value if types.of(tree) == column.type else f"CAST({value} AS {column.type})"
         if may_fail(parsed(value, "a column"), types):
-            failing = fails(value, READABLE)
+            failing = fails(value, _readable(stream))
             reason = literal(f"column {column.name}: {computed[column.name]} cannot be computed")
             broken.append(f"CASE WHEN {failing} THEN {reason} END")
             value = f"CASE WHEN {failing} THEN NULL ELSE {value} END"
         shown.append(f"{value} AS {quoted(column.name)}")
     malformed = f"COALESCE({', '.join([MALFORMED, *broken])}) AS {MALFORMED}" if broken else MALFORMED
     return f"SELECT {', '.join([*shown, malformed])} FROM {rows}"
+
+
+def _readable(stream: Stream) -> str:
+    """TRUE for every row that could be read; what could not be is not computed with.
+
+    Most inputs have no malformed rows, and an optimizer sees that. It does not see that a text is never shorter than
+    nothing, so it does not take away the CASE that depends on it (see `HAS_TIME`).
+    """
+    known = next((column.name for column in stream.as_read.columns if column.type in PLAIN), None)
+    unseen = "" if known is None else f" AND length(concat_ws('', CAST({quoted(known)} AS STRING))) >= 0"
+    return f"{MALFORMED} IS NULL{unseen}"

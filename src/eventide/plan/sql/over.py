@@ -6,7 +6,7 @@ largest one of the `past`, the rows that are kept. What a frame sees follows fro
 that begin at the first row, the row of the largest number carries the merge of all up to it, and stands for them.
 
 The `span` has one row: rows that are ready are those from `__first` up to `__last`, and those that were `held` before.
-Rows up to `__told` are far enough back for what frames see after them; all are, when everything is over (`__over`).
+Rows up to `__known` are far enough back for what frames see after them; all are, when everything is over (`__over`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from eventide.plan.declared.query import OrderBy
 from eventide.plan.expressions.columns import Column, literal, quoted
 from eventide.plan.sql.merge import ordered_words
 
-TOLD, NEW, BEFORE = "__told_now", "__new", "__before"
+EMITTABLE, NEW, BEFORE = "__emittable", "__new", "__before"
 START = "__start"
 
 
@@ -37,7 +37,7 @@ def computed_columns(bound: BoundOver) -> tuple[Column, ...]:
     """What is known of a row that is ready, once its functions are computed."""
     own = (Column("__t", "BIGINT"), Column(START, "BIGINT"), *bound.stored)
     numbers = (Column(NO, "BIGINT"), Column(LAST, "BIGINT"))
-    return (*own, *numbers, *(frame.column for frame in bound.frames), *carry_columns(bound), Column(TOLD, "INT"))
+    return (*own, *numbers, *(frame.column for frame in bound.frames), *carry_columns(bound), Column(EMITTABLE, "INT"))
 
 
 def inner_columns(bound: BoundOver) -> tuple[Column, ...]:
@@ -64,7 +64,7 @@ def output_text(bound: BoundOver, computed: str) -> str:
 
 
 def computed_text(bound: BoundOver) -> str:
-    """The rows that are ready, with what every function says of each, and whether it can be told (`__told_now`)."""
+    """The rows that are ready, with what every function says of each, and whether it can be emitted."""
     groups = ", ".join(bound.groups)
     every = f"(SELECT * FROM ({_numbered(bound)}) UNION ALL {_earlier(bound)})"
     by = f"OVER (PARTITION BY {groups})"
@@ -80,7 +80,7 @@ def computed_text(bound: BoundOver) -> str:
     framed = f"SELECT {', '.join(['*', *values])} FROM {every}"
     shown = [*_stored(bound), NO, LAST, *(frame.column.name for frame in bound.frames)]
     shown += [f"__d{place} AS __c{place}" for place in range(len(carried))]
-    return f"SELECT {', '.join([*shown, _told(bound)])} FROM ({framed}) CROSS JOIN span WHERE {NEW} = 1"
+    return f"SELECT {', '.join([*shown, _emittable(bound)])} FROM ({framed}) CROSS JOIN span WHERE {NEW} = 1"
 
 
 def _stored(bound: BoundOver) -> list[str]:
@@ -123,9 +123,9 @@ def _earlier(bound: BoundOver) -> str:
 
 
 def past_text(bound: BoundOver) -> str:
-    """What is kept of rows that were `computed` and told."""
+    """What is kept of rows that were `computed` and emitted."""
     columns = ", ".join(column.name for column in past_columns(bound))
-    return f"SELECT {columns} FROM computed CROSS JOIN span WHERE {TOLD} = 1 AND ({_reached(bound)})"
+    return f"SELECT {columns} FROM computed CROSS JOIN span WHERE {EMITTABLE} = 1 AND ({_reached(bound)})"
 
 
 def pruned_text(bound: BoundOver) -> str:
@@ -137,7 +137,7 @@ def pruned_text(bound: BoundOver) -> str:
 
 def held_text(bound: BoundOver) -> str:
     """The rows that were `computed` and wait for later ones."""
-    return f"SELECT {', '.join(_stored(bound))} FROM computed WHERE {TOLD} = 0"
+    return f"SELECT {', '.join(_stored(bound))} FROM computed WHERE {EMITTABLE} = 0"
 
 
 def _reached(bound: BoundOver) -> str:
@@ -147,14 +147,14 @@ def _reached(bound: BoundOver) -> str:
     return " OR ".join(near)
 
 
-def _told(bound: BoundOver) -> str:
+def _emittable(bound: BoundOver) -> str:
     """Whether a row has all the rows after it that its frames look at."""
     reach = bound.reach
     enough = [f"{LAST} - {NO} >= {reach.ahead_rows}"] if reach.ahead_rows else []
-    enough += ["__t <= span.__told"] if reach.ahead_time else []
+    enough += ["__t <= span.__known"] if reach.ahead_time else []
     if not enough:
-        return f"1 AS {TOLD}"
-    return f"CASE WHEN span.__over = 1 OR ({' AND '.join(enough)}) THEN 1 ELSE 0 END AS {TOLD}"
+        return f"1 AS {EMITTABLE}"
+    return f"CASE WHEN span.__over = 1 OR ({' AND '.join(enough)}) THEN 1 ELSE 0 END AS {EMITTABLE}"
 
 
 def _carried(frame: FrameColumn) -> str:
