@@ -89,6 +89,11 @@ def test_a_message_that_cannot_be_read_is_rejected_and_a_tombstone_is_left_out(t
     assert (losses.rows, losses.rejected) == (5, 1)
 
 
+def test_messages_in_other_files_are_refused() -> None:
+    with pytest.raises(LanguageError, match="messages of change data come from Kafka or from files of JSON"):
+        read_script("CREATE STREAM s (id STRING) FROM parquet 'in' OPTIONS (envelope 'debezium')")
+
+
 @pytest.mark.parametrize(
     ("columns", "envelope", "said"),
     [

@@ -14,6 +14,7 @@ from eventide.plan.declared.stream import CHANGED_AT, ENVELOPE, REMOVED
 from eventide.plan.expressions.columns import Column
 
 KNOWN = "debezium"
+FORMATS = ("json", "kafka")
 
 
 def columns_of_changes(
@@ -25,6 +26,11 @@ def columns_of_changes(
         return ()
     if envelope.lower() != KNOWN:
         raise source.error(f"there is no envelope {envelope!r}", clauses["OPTIONS"], f"write envelope '{KNOWN}'")
+    origin = clauses.get("FROM") or clauses.get("USING")
+    if origin is not None and origin.expressions[0].name.lower() not in FORMATS:
+        raise source.error(
+            "messages of change data come from Kafka or from files of JSON", origin, "write FROM kafka, or FROM json"
+        )
     for column in columns:
         if column.name.lower() in (CHANGED_AT, REMOVED):
             raise source.error(f"a change has a column {column.name!r} of its own", clauses["OPTIONS"], "leave it out")
