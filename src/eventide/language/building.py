@@ -47,7 +47,7 @@ from eventide.language.grammar.spelling import meant
 from eventide.language.over import OverReader, looks_around, over_results, windows_of
 from eventide.language.query_clauses import ScriptContext, needs_queue, with_prods, with_sideline
 from eventide.language.query_windows import set_policy
-from eventide.language.row_query import RowsReader, UnionReader, gives_rows
+from eventide.language.row_query import BY_TIME, RowsReader, UnionReader, by_time_alone, gives_rows
 from eventide.language.scope import Clock, Scope, ScopeRelation
 from eventide.language.stream_bounds import relate_streams
 from eventide.language.warnings import Warning, about_operator, about_query, about_stream, warning_at
@@ -171,6 +171,9 @@ class Builder:
         waits = "a window is emitted when it is over" if known.operator is None else "OVER waits for those before them"
         if at_once is not None and (known.operator is None or looks_around(tree.expression)):
             raise self.source.error(f"{AT_ONCE} is for rows, and {waits}", at_once, "leave it out")
+        by_time = next((clause for clause in clauses if clause.this == BY_TIME), None)
+        if by_time is not None:
+            self.queries[name.lower()] = replace(known, query=by_time_alone(known.query, by_time, self.source))
         if by_source is not None:
             self._close_by_source(name, by_source)
         if asked:
