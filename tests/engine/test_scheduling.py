@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.local.backend import LocalBackend
+from eventide.engine.local.engine import LocalEngine
 from eventide.engine.round.engine import Engine
 from eventide.engine.scheduling.trace import TraceLine
 from eventide.errors import CheckpointError, DeclarationError
@@ -26,6 +27,8 @@ from eventide.plan.declared.query import Query, named_as
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream, Timestamps, columns
 from eventide.plan.declared.window import Window
+from eventide.report.status import StatusLine
+from eventide.sources.local_input import Batches
 from eventide.testing.trial import Trial
 
 SKEW = 3
@@ -118,6 +121,10 @@ def rows_of(*values: int) -> pa.Table:
     return pa.table({"v": pa.array(values, pa.int32())})
 
 
+def row_at(time: int) -> dict[str, pa.Table]:
+    return {"a": pa.table({"t": [time], "v": pa.array([0], pa.int32())})}
+
+
 def test_the_trace_says_who_waited_for_whom_and_nobody_is_asked_where_nobody_waits(tmp_path: Path) -> None:
     fast, slow = (Stream(name, columns("v INT"), timestamps=Timestamps.INTERNAL) for name in ("fast", "slow"))
     chosen = (Rows("fast_chosen", ("fast",), where="v < 95"), Rows("slow_chosen", ("slow",), where="v < 95"))
@@ -157,6 +164,44 @@ def test_without_timestamps_the_clock_alone_makes_no_round_and_periodic_ones_mak
         finally:
             engine.close()
             engine.backend.close()
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_time_that_was_asked_for_in_vain_is_forgotten_with_or_without_a_restart(
+    restart: bool, tmp_path: Path
+) -> None:
+    """The policy remembered what no round had committed: a row was late, and was not after a restart."""
+    program = Program((A,), (Query("counts", "a", Window(1), named_as(n="count(*)")),))
+    with Trial(program, tmp_path) as trial:
+        trial.round(row_at(20), 20, {})
+        assert trial.tick(24)
+        assert not trial.tick(30), "time would have come to 26, and no window waits for it"
+        if restart:
+            trial.restart()
+        trial.round(row_at(22), 30, {})
+        trial.round(row_at(22), 30, {})
+        assert trial.tick(34)
+        output = trial.output()
+        assert output.late == ()
+        assert [table.column("n").to_pylist() for table in output.final] == [[1], [2]]
+
+
+def test_a_status_line_that_names_who_holds_time_back_moves_no_time(tmp_path: Path) -> None:
+    """It asked the policies of the run itself: a stream that nobody waited for had moved, until a restart."""
+    recorded = tuple(
+        Stream(name, columns("t BIGINT, who STRING, at BIGINT"), "t", ("who",), "at", policy=OnDemand(SKEW))
+        for name in "ab"
+    )
+    queries = tuple(Query(name * 2, name, Window(100), named_as(n="count(*)"), where="t < 0") for name in "ab")
+    inputs = {one.name: Batches(one, ()) for one in recorded}
+    with LocalEngine(Program(recorded, queries), str(tmp_path), inputs=inputs) as running:
+        engine = running.engine
+        running.noted(engine.round({"a": pa.table({"t": [5, 9], "who": ["n", "s"], "at": [10, 10]})}))
+        StatusLine().watch(running)
+        running.noted(engine.round({"b": pa.table({"t": [5], "who": ["n"], "at": [20]})}))
+        record = engine.state.record
+        assert record is not None
+        assert engine.streams["a"].saved()["pacemaker"] == record.streams["a"]["pacemaker"]
 
 
 def test_a_checkpoint_of_joins_says_which_heartbeats_it_goes_on_with(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ from eventide.engine.introspection.status import QueryStatus, Status, StreamStat
 from eventide.engine.round.report import RoundReport
 from eventide.engine.running import Running
 from eventide.engine.stream_progress import StreamProgress
-from eventide.eventtime.instant import NEVER
+from eventide.eventtime.instant import NEVER, Instants
 from eventide.eventtime.policies.drop_ratio.policy import permitted_ratio
 from eventide.eventtime.policies.skew.confidence import is_broken
 from eventide.eventtime.policies.skew.declared import declared_loss
@@ -83,23 +83,28 @@ class StatusLine:
             return status_line(self._engine.status(), self._held, unitless)
 
     def _after(self, work: RoundReport) -> None:
-        # Called by the thread that runs rounds: only here can the heartbeat generators be asked without disturbing one.
         assert self._engine is not None
-        shown = self._engine.engine.sinks
+        engine = self._engine.engine
+        shown = engine.sinks
         self.results += sum(results.rows for name, results in work.results.items() if name in shown)
         if time.monotonic() - self._looked < LOOKED_EVERY:
             return
         self._looked = time.monotonic()
-        held = {name: who for name, s in self._engine.engine.streams.items() if (who := holder(s)) is not None}
+        progress = engine.state.progress(engine.program, engine.scheduling)
+        assert progress is not None, "a round has just been committed"
+        found = {stream.name: holder(*progress.as_it_is(stream)) for stream in engine.program.streams}
+        held = {name: who for name, who in found.items() if who is not None}
         with self._lock:
             self._held = held
 
 
-def holder(stream: StreamProgress) -> str | None:
-    """The source that is least far and behind most others, and whether it is silent; None where no single one is."""
+def holder(stream: StreamProgress, far: Instants) -> str | None:
+    """The source that is least far and behind most others, and whether it is silent; None where no single one is.
+
+    `far` is how far each source of the stream has come; it is not asked again.
+    """
     if stream.stream.timestamps is not Timestamps.EXTERNAL or len(stream.sources) < 2:
         return None
-    far = stream.generator.heartbeats(stream.clock).by_source
     waited_for = np.ones(len(far), dtype=np.bool_)
     for out in stream.left_out():
         waited_for[out.sources[out.sources < len(far)]] = False

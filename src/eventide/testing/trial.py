@@ -143,6 +143,10 @@ class Trial:
         """Run one round; the sources of each stream that are `over` end with it."""
         self._engine.round(dict(batch), clock, dict(heartbeats), over=over)
 
+    def tick(self, clock: int) -> bool:
+        """Let the clock alone close what it can; whether that took a round."""
+        return self._engine.tick(clock) is not None
+
     def end(self, clock: int) -> None:
         """Close everything that is still open: the end of a bounded run."""
         self._engine.end(clock)

@@ -45,7 +45,6 @@ from eventide.engine.steady_clock import SteadyClock
 from eventide.engine.stream_progress import StreamProgress
 from eventide.errors import DeclarationError, EngineError
 from eventide.eventtime.early.prod import Prod
-from eventide.eventtime.heartbeat import Heartbeats
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.scheduling.options import IdlePoller, Scheduling
 from eventide.plan.binding import BoundProgram, as_run
@@ -387,10 +386,12 @@ class Engine:
         return Scheduler(self.plan, self.scheduling, saved, self._flush_rows, self._trace)
 
     def _would_emit(self, clock: int, asks: bool) -> bool:
-        """Whether the clock alone would close a window, or let a row go; what is over may still wait."""
-        heartbeats: dict[str, Heartbeats] = {}
-        moments = silent_moments(self.streams, clock)
-        for name, stream in self.streams.items():
-            heartbeats[name] = stream.promise(moments[name]) if asks else stream.promised()
+        """Whether the clock alone would close a window, or let a row go; what is over may still wait.
+
+        Copies of the streams are asked: what is asked in vain is forgotten, as it would be by a restart.
+        """
+        streams = self.state.streams_apart(self.program) if asks else self.streams
+        moments = silent_moments(streams, clock)
+        heartbeats = {name: one.promise(moments[name]) if asks else one.promised() for name, one in streams.items()}
         ingestion = Ingestion(dict(self.state.operators), heartbeats)
-        return self.scheduler.would_emit(self.state.operators, ingestion, self.streams, self.executor)
+        return self.scheduler.would_emit(self.state.operators, ingestion, streams, self.executor)

@@ -1,7 +1,8 @@
 """Engine state after the last committed round, in memory as on disk.
 
 Law: it changes only by `commit`, all at once. A round that fails before has changed nothing: streams are put back to
-what the last record says, and operators are values that were never replaced.
+what the last record says, and operators are values that were never replaced. Policies learn while they look, so whoever
+asks without a round how far time would come asks copies: a restart in between changes nothing.
 """
 
 from __future__ import annotations
@@ -248,11 +249,14 @@ class EngineState:
     def roll_back(self, program: Program) -> None:
         """Put back what a failed round may have touched: policies learn while they look."""
         self._names.restore(self.record)
-        if self.record is None:
-            self.streams.update(started(program))
-        else:
-            self.streams.update(restored_streams(program, self.record.streams, self._names.of))
+        self.streams.update(self.streams_apart(program))
         self._note()
+
+    def streams_apart(self, program: Program) -> dict[str, StreamProgress]:
+        """The streams after the last round, as copies: asking these changes nothing that follows."""
+        if self.record is None:
+            return started(program)
+        return restored_streams(program, self.record.streams, self._names.of)
 
     def _note(self) -> None:
         self.stream_status = {name: StreamStatus.of(stream) for name, stream in self.streams.items()}
