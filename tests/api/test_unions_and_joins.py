@@ -71,7 +71,7 @@ def test_windows_over_a_lookup_go_by_its_rows() -> None:
     {
         "no time": (lambda: NORTH.join(SOUTH, on="car"), "nothing relates the time of 'north' to that of 'south'"),
         "one bound": (lambda: NORTH.join(SOUTH, on="north.t <= south.t"), r"may be any time after north\.t"),
-        "kind": (lambda: NORTH.join(SOUTH, on="car", within=2, how="semi"), "there is no join 'semi'"),
+        "kind": (lambda: NORTH.join(SOUTH, on="car", within=2, how="cross"), "there is no join 'cross'"),
         "column": (lambda: NORTH.join(SOUTH, on="plate", within=2), "'north' has no column 'plate'"),
         "itself": (lambda: NORTH.join(NORTH, on="car", within=2), "both inputs of this join are called 'north'"),
         "full lookup": (lambda: NORTH.lookup(SOUTH, on="car", how="full"), "is an inner or a LEFT join"),

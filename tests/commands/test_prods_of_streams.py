@@ -58,9 +58,13 @@ def test_check_finds_no_fault_and_does_not_run_the_file(
     assert not [finding for finding in json.loads(capsys.readouterr().out)["findings"] if "asks" in finding["message"]]
 
 
-def test_check_shows_where_a_prod_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_shows_where_a_prod_is_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "s.sql").write_text(SCRIPT.replace("PROD BY asks", "PROD BY ask"), encoding="utf-8")
-    assert check_file(str(tmp_path / "s.sql"), as_json=True) == 2
+    (tmp_path / "mine.py").write_text(FUNCTION, encoding="utf-8")
+    assert check_file("s.sql", as_json=True) == 2
     [finding] = json.loads(capsys.readouterr().out)["findings"]
     assert (finding["line"], finding["column"], finding["hint"]) == (8, 13, "did you mean 'asks'?")
 

@@ -61,7 +61,9 @@ SPLIT_ON_THE_CLUSTER = {
     "broken_on_the_second_level", "decimals", "groups_of_every_type", "having", "prods_of_groups",
     "top_of_each_window", "top_of_kept_rows",
 }  # fmt: skip
-RESTARTED_ON_THE_CLUSTER = {"join_full", "lookup", "merge_window", "prod_at_points", "queue", "restart", "row_windows"}
+RESTARTED_ON_THE_CLUSTER = {
+    "join_full", "lookup", "merge_window", "prod_at_points", "queue", "restart", "row_windows", "table_left",
+}  # fmt: skip
 ON_THE_CLUSTER = [
     (transcript, variant)
     for transcript, variant in CASES

@@ -90,7 +90,10 @@ PACKAGES = {
     "pulsar": "io.streamnative.connectors:pulsar-spark-connector_2.13:VERSION",
 }
 
-NOT_FOUND = re.compile(r"\[(?:DATA_SOURCE_NOT_FOUND|[A-Z_]*DATA_SOURCE_NOT_ENABLED)\]")
+# Of Kafka and Avro some versions tell it without a condition.
+NOT_FOUND = re.compile(
+    r"\[(?:DATA_SOURCE_NOT_FOUND|[A-Z_]*DATA_SOURCE_NOT_ENABLED)\]|Failed to find data source: \w+\. "
+)
 CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]+\] *(.*?)(?: *SQLSTATE: \w+)?$", re.MULTILINE)
 
 

@@ -165,6 +165,9 @@ def _outlined(value: object) -> object:
     """An argument, or a place for one: calls within calls are asked for their names one after the other."""
     if isinstance(value, list):
         return [_outlined(one) for one in value]
+    if isinstance(value, exp.Array):
+        # The keys and values of MAP(..) are arrays in the tree, and it is not written without them.
+        return exp.Array(expressions=_outlined(value.expressions))
     if isinstance(value, exp.Func | exp.Binary | exp.Unary):
         return exp.column("x")
     return value.copy() if isinstance(value, exp.Expr) else value
