@@ -41,7 +41,7 @@ def plan_file(file: str, checkpoint: str | None, backfill: Sequence[str], as_jso
     print(f"after round {record.round} of {place}:")
     for sentence in found.words():
         print(f"  {sentence}")
-    print("eventide run needs --accept for this" if found.drops_state else "eventide run continues: nothing has to be accepted")
+    print("eventide run needs --accept for this" if found.drops_state else "eventide run continues as it is")
 
 
 def verify_checkpoint(place: str, as_json: bool) -> int:
