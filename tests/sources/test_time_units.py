@@ -33,6 +33,17 @@ def test_milliseconds_are_told_once_with_the_declaration_to_use(given: str, tmp_
     assert "these look like milliseconds. Declare at BIGINT, and windows in milliseconds ([RANGE 60000] is" in told
 
 
+@pytest.mark.slow
+def test_milliseconds_are_told_on_spark_too(tmp_path: Path) -> None:
+    """What the local engine looked at row by row is seen in the summary of the first round."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "rows.json").write_text(rows(1000))
+    script(tmp_path, "FROM json 'in'")
+    ran = eventide(tmp_path, "run", "q.sql", "--bounded")
+    [told] = [line for line in ran.err.splitlines() if "is in the year" in line]
+    assert "these look like milliseconds" in told
+
+
 def test_seconds_are_no_reason_to_warn(tmp_path: Path, here: Here) -> None:
     (tmp_path / "rows.json").write_text(rows(1))
     script(tmp_path, "FROM json 'rows.json'")

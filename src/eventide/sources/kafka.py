@@ -31,7 +31,7 @@ from eventide.errors import DeclarationError, InputError
 from eventide.masking import masked_text
 from eventide.plan.declared.stream import Input, Stream
 from eventide.sources.kafka_records import Place, Records, millis_of, offset_of, place_of
-from eventide.sources.options import UnitWatch, input_of, split_options
+from eventide.sources.options import input_of, split_options
 
 try:
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -72,7 +72,6 @@ class KafkaInput:
         given = input_of(stream)
         self._owner = f"stream {stream.name!r}"
         self._records = Records(stream, given)
-        self._units = UnitWatch(stream)
         self._topics, self._pattern = topics_of(given)
         options = {name.lower(): value for name, value in split_options(given)[1].items()}
         self._servers = options.get(SERVERS) or options.get("servers", "")
@@ -213,9 +212,7 @@ class KafkaInput:
             self._next[place] = offset_of(message) + 1
             self._taken[place] = [start, self._next[place], rows + 1]
         self.lag = self._waiting_records()
-        table = self._records.table(found)
-        self._units.look(table)
-        return table
+        return self._records.table(found)
 
     def _fill(self, wanted: int, deadline: float) -> None:
         """Take over what has arrived; wait for the first record, and for partitions that are behind the others."""

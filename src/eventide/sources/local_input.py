@@ -41,7 +41,7 @@ import pyarrow as pa
 from eventide.errors import InputError
 from eventide.plan.declared.stream import Stream
 from eventide.sources.arrow_types import declared_table
-from eventide.sources.options import UnitWatch, input_of
+from eventide.sources.options import input_of
 from eventide.sources.spark_errors import BUILT_IN, PACKAGES
 
 LOOK_AGAIN = 0.05
@@ -137,7 +137,6 @@ class PolledInput(ABC):
     """What inputs share that look for new rows again and again, because nobody tells them."""
 
     def __init__(self, stream: Stream) -> None:
-        self._units = UnitWatch(stream)
         self._caught_up = False
 
     @property
@@ -156,7 +155,6 @@ class PolledInput(ABC):
         while True:
             rows = self._look(max_rows)
             self._caught_up = rows is None
-            self._units.look(rows)
             rest = deadline - time.monotonic()
             if rows is not None or rest <= 0 or self.ended:
                 return rows

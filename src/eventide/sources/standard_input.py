@@ -39,7 +39,7 @@ from eventide.errors import DeclarationError, InputError
 from eventide.plan.declared.stream import Stream
 from eventide.sources.arrow_types import declared_table
 from eventide.sources.local_input import CountedInput
-from eventide.sources.options import UnitWatch, input_of
+from eventide.sources.options import input_of
 from eventide.sources.text.reader import LineFormat, TextRows
 
 AHEAD = 64
@@ -141,7 +141,6 @@ class StandardInput(CountedInput):
             how = LineFormat(self._owner, stream.columns, kind, options)
             self._text = TextRows(how, "standard input", self._pipe, growing=True)
         self._rest: pa.Table | None = None
-        self._units = UnitWatch(stream)
 
     def take(self, max_rows: int, wait: float) -> pa.Table | None:
         """The rows that have arrived."""
@@ -151,7 +150,6 @@ class StandardInput(CountedInput):
             arrived = self._arrived(max_rows)
             if arrived is not None and arrived.num_rows:
                 self._rows += arrived.num_rows
-                self._units.look(arrived)
                 return arrived
             if arrived is None and self._pipe.at_end:
                 # A last line without an end is one, now that nothing can follow it.

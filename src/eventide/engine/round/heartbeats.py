@@ -4,10 +4,19 @@ Laws. A row is judged by the heartbeats of the round before: what its own round 
 learn from all rows of a round before they give heartbeats. A stream without rows gives one only when it is asked
 (`eventtime.scheduling.options`). Arrival times that rows know are one clock for all streams that have them, so a stream
 that falls silent in a recording grows old with the others.
+
+*Units.* Times may have been counted in other units than they are read in: 1769850000000 in a TIMESTAMP column is the
+year 58054. The first rows of a stream that are all that far off make a warning of what to declare instead.
+
+>>> from eventide.plan.expressions.columns import columns
+>>> stream = Stream("s", columns("ts TIMESTAMP"), time="ts")
+>>> wrong_unit(stream, 1769850000 * 10**6), wrong_unit(stream, 1769850000000 * 10**6).split(":")[1].strip()
+(None, 'ts is in the year 58054')
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -26,8 +35,11 @@ from eventide.eventtime.heartbeat import Heartbeats
 from eventide.eventtime.instant import NEVER
 from eventide.eventtime.scheduling.options import IdlePolling, When
 from eventide.plan.binding import BoundProgram, Edge
+from eventide.plan.declared.stream import Stream
 from eventide.plan.sql.failing_rows import fail_safe_form
 from eventide.plan.sql.reduce import late_text
+
+log = logging.getLogger(__name__)
 
 TimeOf = Callable[[str], int]
 """How far a stream or operator had come after the last round."""
@@ -104,8 +116,12 @@ class HeartbeatStep:
     def _observe(stream: StreamProgress, moment: int, reduction: Reduction | None, ended: Iterable[str]) -> None:
         """Let a stream learn from its part of the round."""
         if reduction is not None:
-            cells = reduction.cells
+            cells, seen = reduction.cells, stream.latest
             stream.observe(moment, cells.table, cells.source_columns, reduction.promises)
+            if seen == NEVER < stream.latest and stream.arrivals is not None:
+                wrong = wrong_unit(stream.stream, int(stream.arrivals.earliest.min()))
+                if wrong is not None:
+                    log.warning("%s", wrong)
             stream.losses.rejected += sum(part.rows for part in reduction.rejected)
         elif stream.stream.arrival is not None:
             stream.clock = moment
@@ -155,3 +171,25 @@ def ingest(found: Ingestion, way: Edge, rows: Relation, sources: pa.Table | None
     found.operators[way.step], ingested = operator.ingest(way.name, operator.own(rows), sources)
     found.rows_in[way.step] = found.rows_in.get(way.step, 0) + ingested.wanted
     return ingested
+
+
+FAR = 32_503_680_000
+"""Seconds from 1970 to the year 3000."""
+
+MICROS_FROM = 10**14
+"""As seconds, a number of microseconds of our time is beyond this; one of milliseconds is not."""
+
+YEAR = 31_556_952
+
+
+def wrong_unit(stream: Stream, first: int) -> str | None:
+    """What to say of the times of a stream whose earliest row has this one, if it cannot be meant."""
+    if stream.time is None or stream.column(stream.time).type != "TIMESTAMP" or first // 10**6 < FAR:
+        return None
+    name, seconds = stream.time, first // 10**6
+    unit, minute = ("microseconds", 60_000_000) if seconds >= MICROS_FROM else ("milliseconds", 60_000)
+    return (
+        f"stream {stream.name!r}: {name} is in the year {1970 + seconds // YEAR}: numbers in a TIMESTAMP column are "
+        f"seconds, and these look like {unit}. Declare {name} BIGINT, and windows in {unit} ([RANGE {minute}] is one "
+        "minute); or let the times be written as 2026-01-31T09:00:00Z"
+    )
