@@ -106,7 +106,7 @@ def test_a_checkpoint_of_another_query_is_refused_with_the_differences_and_stays
     with pytest.raises(CheckpointError) as refused:
         made(session, Program((stream(inputs),), (tumbling("q", 20),)), tmp_path / "checkpoint", {"q": sink})
     assert "query q: changed, begins anew after the rows that have come (RANGE was 10, is now 20" in str(refused.value)
-    assert "Declare it as it was to continue; accept what is told here (--accept" in str(refused.value)
+    assert "Declare it as it was to continue; accept what is said here (--accept" in str(refused.value)
     made(session, program, tmp_path / "checkpoint", {"q": sink}).start(bounded=True).await_end()
     assert [row["window_end"] for row in sink.rows("q")] == [10, 20, 30]
 

@@ -78,11 +78,11 @@ class Records:
         self, producer: Producer, values: list[bytes], keys: list[bytes | None], heads: list[bytes]
     ) -> None:
         for value, key, head in zip(values, keys, heads, strict=True):
-            told: list[tuple[str, str | bytes | None]]
-            told = [(name, None if one is None else _text(one)) for name, one in json.loads(head).items()]
+            headers: list[tuple[str, str | bytes | None]]
+            headers = [(name, None if one is None else _text(one)) for name, one in json.loads(head).items()]
             while True:
                 try:
-                    producer.produce(self._topic, value, key, headers=told)
+                    producer.produce(self._topic, value, key, headers=headers)
                     break
                 except BufferError:
                     producer.poll(0.1)
@@ -191,8 +191,8 @@ class Kafka:
             return
         transactions.run(written.note, lambda producer: None, what)
         # What was cut on the cluster before a crash may be here now: shares are the same wherever they are made.
-        told = results.parts.share(shares, written) if results.parts else self._here(shares, written, results)
-        for error in filter(None, told):
+        errors = results.parts.share(shares, written) if results.parts else self._here(shares, written, results)
+        for error in filter(None, errors):
             raise error
 
     def _here(self, shares: int, written: Round, results: Results) -> list[EngineError | None]:

@@ -178,13 +178,13 @@ class Postgres:
         staging = self._run(what, made, PATIENCE)
         copying = PartCopy(self._conninfo, self._table, staging, results.schema, what)
         try:
-            told = results.parts.map(copying)
+            refusals = results.parts.map(copying)
         except EngineError as error:
             # Whatever it is, a worker that died or one without psycopg: if it is no accident, the driver tells it.
             log.warning("this process writes the results of %r itself: %s", results.query, error)
             self._run(what, lambda target: target.unstage(staging), PATIENCE)
             return None
-        for refused in filter(None, told):
+        for refused in filter(None, refusals):
             raise refused
         return staging
 

@@ -222,8 +222,8 @@ def sink_of(
 
         assert path is not None
         return Delta(path)
-    told = revealed(tuple((options or {}).items()), f"INTO {name} {path!r}")
-    given: dict[str, Any] = {option.lower(): value for option, value in told}
+    plain = revealed(tuple((options or {}).items()), f"INTO {name} {path!r}")
+    given: dict[str, Any] = {option.lower(): value for option, value in plain}
     if name == "postgres":
         from eventide.sinks.postgres import Postgres
 

@@ -1,17 +1,17 @@
-"""Alerts: what they say, which of them stand now, and who is told.
+"""Alerts: what they say, which of them stand now, and who hears of them.
 
-Laws. Of one kind about one thing there is one alert at a time. It is told when it is raised and when it clears, in this
-order. At most `MOST` stand for each kind and stream; of more it is said how many there are. Whoever is told cannot stop
-the engine: what a listener raises is logged.
+Laws. Of one kind about one thing there is one alert at a time. Listeners hear of it when it is raised and when it
+clears, in this order. At most `MOST` stand for each kind and stream; of more it is said how many there are. A listener
+cannot stop the engine: what it raises is logged.
 
 >>> board = AlertBoard()
->>> told = []
->>> board.listen(told.append)
+>>> heard = []
+>>> board.listen(heard.append)
 >>> found = Finding("silence", "traffic", "det_7", "a row every 10 s at least", "none for 50 s")
 >>> board.settle([found], at=7.0)
 >>> board.settle([found], at=8.0)
 >>> board.settle([], at=9.0)
->>> [(alert.words(), alert.cleared) for alert in told]
+>>> [(alert.words(), alert.cleared) for alert in heard]
 [('silence of det_7 of traffic: expected a row every 10 s at least, seen none for 50 s', None), ('silence of det_7 of \
 traffic: expected a row every 10 s at least, seen none for 50 s', 9.0)]
 >>> board.standing, board.raised["silence"]
@@ -99,18 +99,18 @@ class AlertBoard:
     def settle(self, found: Iterable[Finding], at: float) -> None:
         """All that is not as expected now: what is new is raised, what is not among it any more clears."""
         now = {one.key: one for one in few(found)}
-        told: list[Alert] = []
+        changed: list[Alert] = []
         with self._lock:
             for key in [key for key in self._standing if key not in now]:
-                told.append(replace(self._standing.pop(key), cleared=at))
+                changed.append(replace(self._standing.pop(key), cleared=at))
             for key, one in now.items():
                 if key not in self._standing:
                     self._standing[key] = Alert(one.kind, one.of, one.who, one.expected, one.seen, at)
                     self.raised[one.kind] += 1
-                    told.append(self._standing[key])
+                    changed.append(self._standing[key])
                 else:
                     self._standing[key] = replace(self._standing[key], seen=one.seen)
-        for alert in told:
+        for alert in changed:
             self._tell(alert)
 
     def _tell(self, alert: Alert) -> None:
@@ -124,7 +124,7 @@ class AlertBoard:
             try:
                 listener(alert)
             except Exception as error:
-                log.warning("an alert could not be told: %s: %s", type(error).__name__, error)
+                log.warning("an alert could not be passed on: %s: %s", type(error).__name__, error)
 
 
 def few(found: Iterable[Finding]) -> list[Finding]:

@@ -41,7 +41,7 @@ from eventide.plan.expressions.columns import Column
 from eventide.plan.sql.merge import fail_safe_values
 from eventide.plan.sql.sessions import (
     LIVE,
-    TOLD,
+    RETAINED,
     compacted_text,
     cut_text,
     early_text,
@@ -50,9 +50,9 @@ from eventide.plan.sql.sessions import (
     judged_text,
     keys_of,
     open_text,
+    retained_text,
     revised_text,
     spans_text,
-    told_text,
     withdrawn_text,
     within_late,
 )
@@ -60,9 +60,9 @@ from eventide.plan.sql.sessions import (
 
 @dataclass(frozen=True)
 class SessionAggregate(SliceAggregate):
-    """The stretches of open sessions, those of retained ones (`told`), and the heartbeat that was passed."""
+    """The stretches of open sessions, those of `retained` ones, and the heartbeat that was passed."""
 
-    told: Segments
+    retained: Segments
     passed: int = NEVER
     """Every session that ends by then has been emitted."""
     begins: int = NEVER
@@ -77,11 +77,11 @@ class SessionAggregate(SliceAggregate):
     @property
     def state(self) -> Mapping[str, Segments]:
         """The stretches of sessions that are open, and of those that are retained."""
-        return {"slices": self.slices, "told": self.told}
+        return {"slices": self.slices, "retained": self.retained}
 
     def with_state(self, state: Mapping[str, Segments]) -> Self:
         """A copy whose stretches are elsewhere or in other files."""
-        return replace(self, slices=state["slices"], told=state["told"])
+        return replace(self, slices=state["slices"], retained=state["retained"])
 
     @property
     def holds(self) -> Instants:
@@ -111,7 +111,7 @@ class SessionAggregate(SliceAggregate):
         if until is None:
             return self, Ingested(rows.weight)
         run = replace(self, slices=self.slices.add(rows), changed=True)
-        if until > self.passed and not self.told.parts:
+        if until > self.passed and not self.retained.parts:
             return run, Ingested(rows.weight)
         inputs = self._inputs(self._edge(self.passed), found=rows)
         judged = self.executor.table(Statement(judged_text(self.query)), inputs)
@@ -130,7 +130,7 @@ class SessionAggregate(SliceAggregate):
     # Sessions close
 
     def _inputs(self, edge: pa.Table, **more: Relation) -> Inputs:
-        return {LIVE: self.slices, TOLD: self.told, "edge": edge, **more}
+        return {LIVE: self.slices, RETAINED: self.retained, "edge": edge, **more}
 
     def _edge(self, up_to: int, most: int | None = None) -> pa.Table:
         gone, done = self._gone(self.passed), self._gone(up_to)
@@ -146,7 +146,7 @@ class SessionAggregate(SliceAggregate):
     def _may_close(self, passed: int) -> bool:
         """Whether a session may end by then; what ends for a stretch alone may go on in others."""
         first = self.slices.least(UNTIL.name)
-        return (first is not None and first <= passed) or (self.changed and bool(self.told.parts))
+        return (first is not None and first <= passed) or (self.changed and bool(self.retained.parts))
 
     def would_emit(self, inputs: Sequence[InputProgress]) -> bool:
         """Whether inputs that have come so far would close a session, as far as summaries tell."""
@@ -156,19 +156,19 @@ class SessionAggregate(SliceAggregate):
         """Emit the sessions that close, and again those that late rows have changed; then forget."""
         layout, passed = result_layout(self.query), self._passed(inputs)
         if not self._may_close(passed):
-            told = self.told.since(UNTIL.name, self._gone(passed) + 1)
-            run = replace(self, slices=self._compacted(), told=told, passed=passed, changed=False)
+            retained = self.retained.since(UNTIL.name, self._gone(passed) + 1)
+            run = replace(self, slices=self._compacted(), retained=retained, passed=passed, changed=False)
             return run, Output.of(layout)
         if limit is not None and passed != FOREVER and self.slices.rows > limit:
             passed = self._cut(passed, limit)
         found = self.executor.run(self._steps(), self._inputs(self._edge(passed))).relations
         output = Output(Segments(layout).add(found["final"]), Segments(layout))
-        told = Segments(self.told.layout)
+        retained = Segments(self.retained.layout)
         if self.query.query.retain:
             output = replace(output, revised=output.revised.add(found["revised"], found["withdrawn"]))
-            told = told.add(found["told"])
+            retained = retained.add(found["retained"])
         slices = Segments(self.slices.layout).add(found["open"])
-        return replace(self, slices=slices, told=told, passed=passed, changed=False), output
+        return replace(self, slices=slices, retained=retained, passed=passed, changed=False), output
 
     def _steps(self) -> list[StatementStep]:
         query, exact = self.query, self.query.driver_exact
@@ -180,7 +180,7 @@ class SessionAggregate(SliceAggregate):
             steps += [
                 StatementStep("revised", self._results(revised_text), result_layout(query)),
                 StatementStep("withdrawn", Statement(withdrawn_text(query)), result_layout(query)),
-                StatementStep("told", Statement(told_text(query), exact), self.told.layout),
+                StatementStep("retained", Statement(retained_text(query), exact), self.retained.layout),
             ]
         return steps
 
@@ -238,7 +238,7 @@ class SessionAggregate(SliceAggregate):
         return replace(
             self,
             slices=state["slices"],
-            told=state["told"],
+            retained=state["retained"],
             passed=saved["passed"],
             begins=saved["begins"],
             changed=saved["changed"],

@@ -28,8 +28,8 @@ def backlogs(query: StreamingQuery | None, streams: Sequence[str]) -> dict[str, 
         progress = None if query is None else query.lastProgress
     if progress is None or len(progress.sources) != len(streams):
         return {}
-    told = zip(streams, progress.sources, strict=True)
-    return {name: waiting_records(one.latestOffset, one.endOffset) for name, one in told}
+    found = zip(streams, progress.sources, strict=True)
+    return {name: waiting_records(one.latestOffset, one.endOffset) for name, one in found}
 
 
 def has_read_all(query: StreamingQuery, streams: Sequence[str]) -> bool:

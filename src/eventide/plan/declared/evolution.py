@@ -166,11 +166,11 @@ class Evolution:
     def check(self, consent: Consent) -> None:
         """Refuse to drop state without consent, in the words of the plan."""
         if self.drops_state and not consent.accept:
-            told = [part.words for part in self.parts if part.begin is not Begin.STATE or part.because]
+            parts = [part.words for part in self.parts if part.begin is not Begin.STATE or part.because]
             raise CheckpointError(
                 "this checkpoint was made by another program:\n  "
-                + "\n  ".join(told)
-                + "\nDeclare it as it was to continue; accept what is told here (--accept, in Python accept=True); or "
+                + "\n  ".join(parts)
+                + "\nDeclare it as it was to continue; accept what is said here (--accept, in Python accept=True); or "
                 "give the changed program another checkpoint: it then starts anew from its inputs"
             )
 
@@ -215,19 +215,19 @@ class _Comparison:
             return Part(STREAM, name, Verdict.ADDED, Begin.BEGINNING)
         broken, grown = _columns_changed(before["columns"], now["columns"])
         broken |= _computed_otherwise(before.get("computed") or (), now.get("computed") or ())
-        told = tuple(changes(before, now))
+        found = tuple(changes(before, now))
         different = {key for key in (*before, *now) if before.get(key) != now.get(key)}
         of_time = bool(different & OF_TIME) or any(role in broken for role in _roles(now))
         self._columns[name] = broken, grown
-        if not told:
+        if not found:
             return Part(STREAM, name, Verdict.UNCHANGED, Begin.STATE)
         if of_time:
-            return Part(STREAM, name, Verdict.CHANGED, Begin.PRESENT, told)
+            return Part(STREAM, name, Verdict.CHANGED, Begin.PRESENT, found)
         if "input" in different:
-            return Part(STREAM, name, Verdict.CHANGED, Begin.OTHER_INPUT, told)
+            return Part(STREAM, name, Verdict.CHANGED, Begin.OTHER_INPUT, found)
         if not _same_policy(before, now):
-            return Part(STREAM, name, Verdict.CHANGED, Begin.LEARNING, told)
-        return Part(STREAM, name, Verdict.ADJUSTED, Begin.STATE, told)
+            return Part(STREAM, name, Verdict.CHANGED, Begin.LEARNING, found)
+        return Part(STREAM, name, Verdict.ADJUSTED, Begin.STATE, found)
 
     # Queries
 

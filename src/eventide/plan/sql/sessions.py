@@ -25,7 +25,7 @@ FEW_STRETCHES = 1024
 MOST_SHOWN = 10_000
 """Of the sessions that are open, whoever asks learns of so many, those that end first."""
 
-LIVE, TOLD = "live", "told"
+LIVE, RETAINED = "live", "retained"
 """Stretches that are open, and those of sessions that were emitted and may be retained."""
 
 BEFORE, UP_TO, GONE, DONE = "__before", "__up_to", "__gone", "__done"
@@ -85,7 +85,7 @@ def open_text(query: BoundQuery) -> str:
     return _kept(query, f"__end > {UP_TO}")
 
 
-def told_text(query: BoundQuery) -> str:
+def retained_text(query: BoundQuery) -> str:
     """The stretches of sessions that were emitted by now, and are retained."""
     return _kept(query, f"__end <= {UP_TO} AND __end > {DONE}")
 
@@ -129,14 +129,14 @@ def _sessions(query: BoundQuery) -> str:
     if not query.query.retain:
         return f"SELECT * FROM ({joined_text(LIVE, keys)}) CROSS JOIN edge"
     names = _names(query)
-    told = f"SELECT {names}, 0 AS __fresh, __start AS __first, __end AS __last FROM ({_retained(query)})"
+    retained = f"SELECT {names}, 0 AS __fresh, __start AS __first, __end AS __last FROM ({_retained_rows(query)})"
     live = f"SELECT {names}, 1 AS __fresh, __pane AS __first, __until AS __last FROM {LIVE}"
-    return f"SELECT * FROM ({joined_text(f'({live} UNION ALL {told})', keys, ['__fresh'])}) CROSS JOIN edge"
+    return f"SELECT * FROM ({joined_text(f'({live} UNION ALL {retained})', keys, ['__fresh'])}) CROSS JOIN edge"
 
 
-def _retained(query: BoundQuery) -> str:
+def _retained_rows(query: BoundQuery) -> str:
     """The stretches of sessions that were emitted and are retained, with their sessions."""
-    sessions = f"SELECT * FROM ({joined_text(TOLD, keys_of(query))}) sessions CROSS JOIN edge"
+    sessions = f"SELECT * FROM ({joined_text(RETAINED, keys_of(query))}) sessions CROSS JOIN edge"
     return f"SELECT * FROM ({sessions}) WHERE __end > {GONE}"
 
 
@@ -183,8 +183,8 @@ def judged_text(query: BoundQuery) -> str:
     """
     keys, retain = keys_of(query), query.query.retain
     spans = ["__pane", UNTIL.name, *keys]
-    new = f"SELECT {', '.join([*spans, '1' if query.keeps_rows else '__n'])} AS __rows, 0 AS __told FROM found"
-    old = f"SELECT {', '.join(f'live.{name}' for name in spans)}, 0 AS __rows, 0 AS __told FROM {LIVE}"
+    new = f"SELECT {', '.join([*spans, '1' if query.keeps_rows else '__n'])} AS __rows, 0 AS __retained FROM found"
+    old = f"SELECT {', '.join(f'live.{name}' for name in spans)}, 0 AS __rows, 0 AS __retained FROM {LIVE}"
     if keys and not retain:
         # All other groups have only rows whose sessions are open whatever they meet.
         behind = f"WHERE found.{UNTIL.name} <= edge.{GONE}"
@@ -193,9 +193,9 @@ def judged_text(query: BoundQuery) -> str:
         old += f" LEFT SEMI JOIN ({suspects}) suspects ON {same}"
     both = f"{new} UNION ALL {old}"
     if retain:
-        both += f" UNION ALL SELECT {', '.join(spans)}, 0 AS __rows, 1 AS __told FROM ({_retained(query)})"
-    joined = f"SELECT * FROM ({joined_text(f'({both})', keys, ['__told'])}) sessions CROSS JOIN edge"
-    answered = f"__end <= {BEFORE} OR __any__told = 1" if retain else f"__end <= {GONE}"
+        both += f" UNION ALL SELECT {', '.join(spans)}, 0 AS __rows, 1 AS __retained FROM ({_retained_rows(query)})"
+    joined = f"SELECT * FROM ({joined_text(f'({both})', keys, ['__retained'])}) sessions CROSS JOIN edge"
+    answered = f"__end <= {BEFORE} OR __any__retained = 1" if retain else f"__end <= {GONE}"
     late = f"CAST(CASE WHEN __end <= {GONE} THEN 1 ELSE 0 END AS BIGINT) AS __late"
     shown = [*keys, "__start AS __first", "__end AS __last", late, "CAST(sum(__rows) AS BIGINT) AS __rows"]
     grouped = ", ".join([*keys, "__start", "__end", GONE])
