@@ -6,8 +6,8 @@ its own instant, a result its window. Its time is the last instant of its span. 
 once; the heartbeat of the whole is the least of the inputs'. With `ordered`, rows are emitted in the order of time,
 simultaneous ones in the order of their values, each when the heartbeat has passed it; without, in the round in which
 they come (the union of the Stream Mill paper, section 2; the merge of Gigascope, section 5.3). With `simultaneous`, in
-the order of time alone: a row is emitted as soon as no earlier one can come, and simultaneous rows follow it as they come
-(the union by TSM registers of the Stream Mill paper, section 4.1).
+the order of time alone: a row is emitted as soon as no earlier one can come, and simultaneous rows follow it as they
+come (the union by TSM registers of the Stream Mill paper, section 4.1).
 
 >>> from eventide.plan.declared.query import named_as
 >>> Rows("fast", ("north", "south"), named_as("detector", kmh="speed * 1.6"), where="speed > 60").inputs
