@@ -14,13 +14,18 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.language.change_data import columns_of_changes
 from eventide.language.computed_columns import computed_columns
 from eventide.language.grammar.nodes import Amounts, Clause, ComputedColumn, CreateStream, Secret
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
-from eventide.language.kafka_records import NOTED, arrives_by_record, columns_of_records, options_of_topics
 from eventide.language.policies import WATERMARKS, PolicyReader
+from eventide.language.record_columns import (
+    NOTED,
+    arrives_by_record,
+    columns_of_changes,
+    columns_of_records,
+    options_of_topics,
+)
 from eventide.plan.declared.secrets import checked_secret
 from eventide.plan.declared.stream import (
     REMOVED,

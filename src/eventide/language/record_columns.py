@@ -1,13 +1,21 @@
-"""What CREATE STREAM says of topics: columns of their records, partitions as sources, when rows arrive, options.
+"""What CREATE STREAM says of the records that rows come in: columns beside the declared ones, sources, arrival.
 
-Law: a stream has those columns of a record that it declares or a clause names. If it has an event time of its own that
-the clock follows, its rows arrive at the times of their records, unless ARRIVAL BY names something else.
+*Kafka.* Law: a stream has those columns of a record that it declares or a clause names. If it has an event time of its
+own that the clock follows, its rows arrive at the times of their records, unless ARRIVAL BY names something else.
+
+*Change data* has the columns of a table, and what each change has beside them.
+
+>>> columns_of_changes((("path", "in"),), {}, (), SourceText(""))
+()
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from eventide.language.grammar.nodes import Clause
-from eventide.plan.declared.stream import TimeKind, kind_of
+from eventide.language.grammar.source_text import SourceText
+from eventide.plan.declared.stream import CHANGED_AT, ENVELOPE, REMOVED, TimeKind, kind_of
 from eventide.plan.expressions.columns import Column
 
 OF_RECORDS = {
@@ -69,3 +77,27 @@ def options_of_topics(topics: str, options: list[tuple[str, str]]) -> list[tuple
     known = {name.lower() for name, _ in named}
     named += [] if "startingoffsets" in known else [("startingOffsets", "earliest")]
     return [("subscribePattern" if topics.startswith("^") else "subscribe", topics), *named]
+
+
+CHANGES = "debezium"
+WITH_CHANGES = ("json", "kafka")
+
+
+def columns_of_changes(
+    options: Iterable[tuple[str, str]], clauses: Mapping[str, Clause], columns: Iterable[Column], source: SourceText
+) -> tuple[Column, ...]:
+    """The columns that change data has beside those of its table, the time first; none for other streams."""
+    envelope = next((value for name, value in options if name.lower() == ENVELOPE), None)
+    if envelope is None:
+        return ()
+    if envelope.lower() != CHANGES:
+        raise source.error(f"there is no envelope {envelope!r}", clauses["OPTIONS"], f"write envelope '{CHANGES}'")
+    origin = clauses.get("FROM") or clauses.get("USING")
+    if origin is not None and origin.expressions[0].name.lower() not in WITH_CHANGES:
+        raise source.error(
+            "messages of change data come from Kafka or from files of JSON", origin, "write FROM kafka, or FROM json"
+        )
+    for column in columns:
+        if column.name.lower() in (CHANGED_AT, REMOVED):
+            raise source.error(f"a change has a column {column.name!r} of its own", clauses["OPTIONS"], "leave it out")
+    return Column(CHANGED_AT, "TIMESTAMP"), Column(REMOVED, "BOOLEAN")
