@@ -88,12 +88,19 @@ def test_a_bounded_run_goes_on_from_its_checkpoint_and_says_when_it_had_ended(tm
     assert "had ended before" in again.err
 
 
-def test_a_temporary_checkpoint_is_said_and_gone(tmp_path: Path, here: Here) -> None:
-    before = set(Path(tempfile.gettempdir()).glob("eventide-checkpoint-*"))
+def test_a_temporary_checkpoint_is_said_and_gone(tmp_path: Path, here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     doors(tmp_path)
+    made, make = list[str](), tempfile.mkdtemp
+
+    def noted(**named: str) -> str:
+        made.append(make(**named))
+        return made[-1]
+
+    monkeypatch.setattr(tempfile, "mkdtemp", noted)
     ran = here("run", "doors.sql", "--engine", "local")
     assert "the temporary checkpoint is removed" in ran.err
-    assert set(Path(tempfile.gettempdir()).glob("eventide-checkpoint-*")) <= before
+    [checkpoint] = [folder for folder in made if "eventide-checkpoint-" in folder]
+    assert not Path(checkpoint).exists()
 
 
 def test_rows_that_cannot_be_read_are_told_with_the_reason_and_kept_with_a_checkpoint(
