@@ -11,16 +11,14 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scripts.servers import UnavailableError, ran
+from scripts.servers import UnavailableError, installed
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-SCRIPTS = Path(__file__).parent
 
 
 def _installed() -> str | None:
@@ -29,14 +27,8 @@ def _installed() -> str | None:
 
 def executable() -> str:
     """The path of the browser."""
-    found = _installed()
-    if found is None:
-        install = "apt_install_first_of chromium chromium-browser || command_to_install chromium chromium chromium"
-        told = ran(["bash", "-c", f'. "{SCRIPTS}/missing.sh"; {install}']).strip()
-        found = _installed()
-        if found is None:
-            raise UnavailableError(f"there is no Chromium here; to install it: {told}")
-    return found
+    install = "apt_install_first_of chromium chromium-browser || command_to_install chromium chromium chromium"
+    return installed(_installed, install, "there is no Chromium here")
 
 
 @contextmanager

@@ -16,12 +16,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from scripts.servers import Process, UnavailableError, folder_of, free_port, ran, wait_for_the_end
+from scripts.servers import Process, UnavailableError, folder_of, free_port, installed, ran, wait_for_the_end
 
 USER = "eventide"
 OTHER_USER = "postgres"
 """Who runs it where root may not."""
-SCRIPTS = Path(__file__).parent
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
@@ -87,14 +86,8 @@ def postgres() -> Iterator[PostgresServer]:
 
 def _programs() -> Path:
     """The folder with `initdb` and `postgres`."""
-    found = _installed()
-    if found is None:
-        install = "apt_install_first_of postgresql || command_to_install postgresql postgresql postgresql-server"
-        told = ran(["bash", "-c", f'. "{SCRIPTS}/missing.sh"; {install}']).strip()
-        found = _installed()
-        if found is None:
-            raise UnavailableError(f"PostgreSQL is not installed here; to install it: {told}")
-    return found
+    install = "apt_install_first_of postgresql || command_to_install postgresql postgresql postgresql-server"
+    return installed(_installed, install, "PostgreSQL is not installed here")
 
 
 def _installed() -> Path | None:

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 BELOW = Path(sys.prefix) / "servers"
 PATIENCE = 60.0
@@ -24,6 +25,8 @@ PATIENCE = 60.0
 
 ENDS_WITH_ITS_READER = '"$@" <&- & echo $!; cat >&2; kill "-$0" $!; wait $!'
 """Tells the number of the process that it runs, and ends that one at the end of its own standard input."""
+
+T = TypeVar("T")
 
 
 class UnavailableError(Exception):
@@ -118,6 +121,20 @@ def listens(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(1.0)
         return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def installed(look: Callable[[], T | None], install: str, missing: str) -> T:
+    """What `look` finds, after a try to install it where there is nothing; `missing` says what is not there.
+
+    `install` is in the words of `missing.sh`, and prints what people can do.
+    """
+    found = look()
+    if found is None:
+        words = ran(["bash", "-c", f'. "{Path(__file__).parent}/missing.sh"; {install}']).strip()
+        found = look()
+        if found is None:
+            raise UnavailableError(f"{missing}; to install it: {words}")
+    return found
 
 
 def ran(command: Sequence[str | Path], **more: object) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -94,7 +94,7 @@ class LookupOperator(Operator):
         """The rows that wait, and the versions."""
         return dict(zip(SIDES, self.held, strict=True))
 
-    def with_state(self, state: Mapping[str, Segments]) -> LookupOperator:
+    def with_state(self, state: Mapping[str, Segments]) -> Self:
         """A copy whose rows are elsewhere or in other files."""
         return replace(self, held=(state[SIDES[LEFT]], state[SIDES[RIGHT]]))
 
@@ -110,7 +110,7 @@ class LookupOperator(Operator):
         """The clock, for rows without a time of their own."""
         return side_stamps(self.bound.joined, side_of(self.bound.joined, port), clock)
 
-    def ingest(self, port: str, rows: Relation, sources: pa.Table | None = None) -> tuple[LookupOperator, Ingested]:
+    def ingest(self, port: str, rows: Relation, sources: pa.Table | None = None) -> tuple[Self, Ingested]:
         """Add rows or versions; those at or before the heartbeat of their input are late."""
         side = side_of(self.bound.joined, port)
         heartbeat = self.frontiers[side].time
@@ -127,7 +127,7 @@ class LookupOperator(Operator):
         first = least_since(self.held[LEFT], "__t", after(self.frontiers[RIGHT].time))
         return first is not None and first < after(self._further(inputs)[RIGHT].time)
 
-    def advance(self, inputs: Sequence[InputProgress], limit: int | None = None) -> tuple[LookupOperator, Output]:
+    def advance(self, inputs: Sequence[InputProgress], limit: int | None = None) -> tuple[Self, Output]:
         """Emit the rows that the table is known for; free versions that no row can ask for any more."""
         frontiers = self._further(inputs)
         was, now = after(self.frontiers[RIGHT].time), after(frontiers[RIGHT].time)
@@ -209,7 +209,7 @@ class LookupOperator(Operator):
                 least[name] = known
         return earliest, self.frontier.further(OperatorFrontier(time, least))
 
-    def _freed(self, earliest: int) -> LookupOperator:
+    def _freed(self, earliest: int) -> Self:
         """Without the versions that a later one replaces, once they may be as many as those that are needed."""
         waiting, versions = self.held
         if self.frontiers[LEFT].is_over and earliest == FOREVER:
@@ -230,7 +230,7 @@ class LookupOperator(Operator):
         known = {"settled": self.settled, "begins": self.begins}
         return {"frontiers": frontiers, "frontier": self.frontier.saved(), **known}
 
-    def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> LookupOperator:
+    def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> Self:
         """The operator as it was saved; its files may still hold rows that were emitted."""
         rows, table = (OperatorFrontier.restored(one) for one in saved["frontiers"])
         return replace(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -36,12 +36,10 @@ class TableJoinOperator(LookupOperator):
         """All of them: only rows can be older than the join, and `ingest` knows which side they are of."""
         return rows
 
-    def ingest(self, port: str, rows: Relation, sources: pa.Table | None = None) -> tuple[TableJoinOperator, Ingested]:
+    def ingest(self, port: str, rows: Relation, sources: pa.Table | None = None) -> tuple[Self, Ingested]:
         """Add rows, or let these be the table."""
         if side_of(self.bound.joined, port) == LEFT:
-            run, ingested = super().ingest(port, from_time(self.executor, rows, self.begins), sources)
-            assert isinstance(run, TableJoinOperator)
-            return run, ingested
+            return super().ingest(port, from_time(self.executor, rows, self.begins), sources)
         table = Segments(self.held[RIGHT].layout).add(rows)
         waiting, _ = self.held
         return replace(self, held=(waiting, table), is_read=True), Ingested(rows.rows)
@@ -53,7 +51,7 @@ class TableJoinOperator(LookupOperator):
     def _matches(self, rows: str, table: str) -> str:
         return matches_text(self.bound, rows, table)
 
-    def _freed(self, earliest: int) -> LookupOperator:
+    def _freed(self, earliest: int) -> Self:
         """All of it: the table stays as it is until it is read again."""
         return self
 
@@ -61,8 +59,6 @@ class TableJoinOperator(LookupOperator):
         """What is saved besides the rows, as plain data."""
         return super().snapshot() | {"is_read": self.is_read}
 
-    def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> TableJoinOperator:
+    def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> Self:
         """The operator as it was saved; its files may still hold rows that were emitted."""
-        run = super().restored(saved, state)
-        assert isinstance(run, TableJoinOperator)
-        return replace(run, is_read=saved["is_read"])
+        return replace(super().restored(saved, state), is_read=saved["is_read"])
