@@ -75,7 +75,11 @@ class BridgeGenerator:
         paths = [os.path.join(self._folder, name) for name in names]
         for query in {name.partition("_")[0] for name in names}:
             self._belongs(query)
-        cells = pa.concat_tables([pyarrow.feather.read_table(path, memory_map=False) for path in paths])
+        try:
+            cells = pa.concat_tables([pyarrow.feather.read_table(path, memory_map=False) for path in paths])
+        except FileNotFoundError:
+            # Only another query that reads the same frame takes them away.
+            raise _shared() from None
         for source in cells.column("source").unique().to_pylist():
             self._sources.setdefault(source, len(self._sources))
         numbers = np.array([self._sources[source] for source in cells.column("source").to_pylist()], dtype=np.intp)
@@ -91,10 +95,7 @@ class BridgeGenerator:
         """Two queries over one frame would each move the other's time."""
         self._query = self._query or query
         if query != self._query:
-            raise DeclarationError(
-                "two Spark queries read the same frame of eventide.heartbeats: each needs its own, so call it once for "
-                "each query; after deleting a query's checkpoint give it a new folder too"
-            )
+            raise _shared()
 
     def _save(self) -> None:
         known = {
@@ -118,3 +119,10 @@ class BridgeGenerator:
         self._sources = {source: number for number, source in enumerate(known["sources"])}
         resume: Callable[[dict[str, Any]], HeartbeatGenerator] = self._policy.resume
         return resume(known["pacemaker"])
+
+
+def _shared() -> DeclarationError:
+    return DeclarationError(
+        "two Spark queries read the same frame of eventide.heartbeats: each needs its own, so call it once for each "
+        "query; after deleting a query's checkpoint give it a new folder too"
+    )
