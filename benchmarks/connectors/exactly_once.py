@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import signal
 import subprocess
@@ -15,11 +14,11 @@ from pathlib import Path
 from uuid import uuid4
 
 import psycopg
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from benchmarks.connectors.program import Life
 from benchmarks.connectors.topics import Answer, expected, new_topic, out_of_order, send
 from benchmarks.harness import say
+from scripts.kafka_reader import committed_rows
 from scripts.kafka_server import KafkaServer
 from scripts.postgres_server import PostgresServer
 
@@ -80,23 +79,8 @@ def differences(name: str, right: Iterable[Answer], found: Iterable[Answer]) -> 
 
 def answers_in_topic(servers: str, topic: str) -> list[Answer]:
     """The final results that whoever reads committed records finds."""
-    settings = {"bootstrap.servers": servers, "group.id": uuid4().hex, "isolation.level": "read_committed"}
-    consumer = Consumer(settings | {"enable.partition.eof": True})
-    found: list[Answer] = []
-    try:
-        numbers = consumer.list_topics(topic, timeout=10).topics[topic].partitions
-        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in numbers])
-        ended = set[int | None]()
-        while len(ended) < len(numbers):
-            for message in consumer.consume(10_000, 1.0):
-                if message.error() is not None:
-                    ended.add(message.partition())
-                    continue
-                row = json.loads(message.value() or b"{}")
-                found.append((seconds_of(row["window_end"]), row["k"], row["total"], row["n"]))
-    finally:
-        consumer.close()
-    return found
+    rows = committed_rows(servers, topic)
+    return [(seconds_of(row["window_end"]), row["k"], row["total"], row["n"]) for row in rows]
 
 
 def answers_in_table(url: str, table: str) -> list[Answer]:

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from benchmarks.console import Steered
 from eventide.console.losses_view import losses_sample
 from eventide.console.snapshots import PAGES, Kind, Sent, Snapshots
 from eventide.console.subject import LiveSubject, StoppedSubject, Subject
@@ -40,35 +41,11 @@ class Clock:
 @pytest.fixture
 def live(tmp_path: Path) -> Iterator[tuple[LocalEngine, LiveSubject, Clock]]:
     program = read_script(SCRIPT).program
-    with LocalEngine(program, str(tmp_path / "state"), inputs={"s": Nothing()}) as engine:
+    with LocalEngine(program, str(tmp_path / "state"), inputs={"s": Steered()}) as engine:
         subject = LiveSubject(engine)
         subject.begin()
         yield engine, subject, Clock()
         subject.end()
-
-
-class Nothing:
-    """An input that has nothing: rounds are given by hand."""
-
-    ended, caught_up = False, True
-
-    def take(self, most: int, wait: float) -> None:
-        return None
-
-    def seek(self, position: Any) -> None:
-        pass
-
-    def position(self) -> dict[str, Any]:
-        return {}
-
-    def portion(self) -> dict[str, Any]:
-        return {}
-
-    def repeat(self, portion: Any) -> tuple[None, bool]:
-        return None, False
-
-    def close(self) -> None:
-        pass
 
 
 def give(engine: LocalEngine, times: list[int], names: list[str] | None = None) -> None:
@@ -181,7 +158,7 @@ CREATE QUERY both AS SELECT t, who, v FROM s UNION ALL SELECT t, who, v FROM u;
 def test_every_kind_of_step_is_shown_while_it_runs_and_from_its_record(tmp_path: Path) -> None:
     program = read_script(KINDS).program
     rows = {"t": [1, 5, 40, 60], "who": ["a", "b", "a", "b"], "v": pa.array([1, 2, 3, 4], pa.int32())}
-    with LocalEngine(program, str(tmp_path / "state"), inputs={"s": Nothing(), "u": Nothing()}) as engine:
+    with LocalEngine(program, str(tmp_path / "state"), inputs={"s": Steered(), "u": Steered()}) as engine:
         engine.noted(engine.engine.round({"s": pa.table(rows)}))
         engine.noted(engine.engine.round({"u": pa.table(rows).slice(0, 2)}))
         live = shown_of(LiveSubject(engine), program)

@@ -15,10 +15,10 @@ import pytest
 
 from eventide.language.script import Script, read_script
 from eventide.plan.declared.stream import Stream
+from scripts.kafka_reader import committed_records
 from tests.commands.processes import Here
 from tests.docs.blocks import Block, tagged
 from tests.docs.made_rows import rows_of, write_rows
-from tests.sinks.kafka_reader import committed_records
 from tests.sources.kafka_topics import new_topic, send
 
 STREAMS = {

@@ -17,8 +17,8 @@ from eventide.results.results import Results
 from eventide.sinks import Kafka
 from eventide.sinks.sink import Owner
 from eventide.testing.sink_contract import from_cluster, sample
+from scripts.kafka_reader import committed_records, committed_rows
 from scripts.kafka_server import KafkaServer
-from tests.sinks.kafka_reader import committed_records, committed_rows
 from tests.sources.kafka_engine import run, values
 from tests.sources.kafka_topics import new_topic, send, send_in_transaction
 

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.console import Steered
 from eventide.endpoint.client import Client
 from eventide.endpoint.lifecycle import listen
 from eventide.endpoint.metrics import Metrics
@@ -29,7 +30,6 @@ from eventide.watch.watching import watch
 from eventide.watch.webhook import Webhook
 from examples.freeway import FAST, SILENT
 from tests.console.scene import freeway
-from tests.console.test_views import Nothing
 
 SECOND = 1_000_000
 SCRIPT = """
@@ -70,7 +70,7 @@ class Played:
 @contextmanager
 def played(folder: Path, policy: str) -> Iterator[Played]:
     program = read_script(SCRIPT.format(policy=policy)).program
-    with LocalEngine(program, str(folder / "state"), inputs={"s": Nothing()}) as engine:
+    with LocalEngine(program, str(folder / "state"), inputs={"s": Steered()}) as engine:
         yield Played(engine)
 
 
