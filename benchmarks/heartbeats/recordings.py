@@ -4,7 +4,7 @@ The files are not part of the repository. They are looked up in `../shared/data`
 says so and goes on.
 
 >>> [run.name for run in RUNS][-1]
-'crypto'
+'vehicle 2, trip 1'
 """
 
 from __future__ import annotations
@@ -56,4 +56,7 @@ RUNS = (
     Run("winlog purplesharp", "winlog_hosts.csv.gz", "scenario = 'purplesharp_ad_playbook_I'"),
     Run("winlog empire", "winlog_hosts.csv.gz", "scenario like 'empire%'"),
     Run("crypto", "crypto_trades.csv.gz"),
+    Run("vehicle 1, trip 1", "vehicle_telematics.csv.gz", "vehicle = 'vehicle1' and trip = 'trip1'"),
+    Run("vehicle 1, trip 2", "vehicle_telematics.csv.gz", "vehicle = 'vehicle1' and trip = 'trip2'"),
+    Run("vehicle 2, trip 1", "vehicle_telematics.csv.gz", "vehicle = 'vehicle2' and trip = 'trip1'"),
 )

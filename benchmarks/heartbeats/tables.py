@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.harness import as_duration, as_percent, say, show_table
-from benchmarks.heartbeats.baselines import BASELINES
+from benchmarks.heartbeats.baselines import BASELINES, Baseline
 from benchmarks.heartbeats.recordings import FOLDER, RUNS
 from benchmarks.heartbeats.streams import Measured
 from benchmarks.heartbeats.summary import lag_ratios
@@ -29,11 +29,15 @@ def show_recordings(measured: Sequence[Measured]) -> None:
         rows += [
             (
                 f"[dim]{policy} (baseline)[/]",
-                *(f"[dim]{as_percent(before[n].drop_ratio)} / {as_duration(before[n].lag_ms)}[/]" for n in names),
+                *(f"[dim]{_before(before[n])}[/]" if n in before else "" for n in names),
             )
             for policy, before in BASELINES[permitted].items()
         ]
         show_table(f"(c) recordings, permitted {as_percent(permitted)}: dropped / mean lag", ["policy", *names], rows)
+
+
+def _before(baseline: Baseline) -> str:
+    return f"{as_percent(baseline.drop_ratio)} / {as_duration(baseline.lag_ms)}"
 
 
 def _cell(one: Measured) -> str:

@@ -6,6 +6,7 @@ Add a line here for a new policy; `test_policy_contract.py` does the rest.
 from __future__ import annotations
 
 from eventide.eventtime.heartbeat import Policy
+from eventide.eventtime.policies.adaptive_window import AdaptiveWindow
 from eventide.eventtime.policies.clock_skew import ClockSkew
 from eventide.eventtime.policies.delay_quantile import DelayQuantile
 from eventide.eventtime.policies.disorder_histogram import DisorderHistogram
@@ -15,6 +16,7 @@ from eventide.eventtime.policies.kim import Kim, KimAdhoc
 from eventide.eventtime.policies.on_demand import OnDemand
 from eventide.eventtime.policies.own_progress import OwnProgress
 from eventide.eventtime.policies.punctuated import Punctuated
+from eventide.eventtime.policies.quality_driven import QualityDriven
 from eventide.eventtime.policies.skew.between_streams import BetweenStreams, Member
 from eventide.eventtime.policies.skew.declared import DeclaredSkew
 from eventide.eventtime.policies.skew.estimated import EstimatedSkew
@@ -43,6 +45,8 @@ EXAMPLES: dict[str, Policy] = {
     "kim without a buffer": Kim(0.05, slack=0),
     "kim, ad hoc": KimAdhoc(0.05),
     "delay quantile": DelayQuantile(0.9, window_rows=7),
+    "delay quantile of an adaptive window": AdaptiveWindow(0.9),
+    "quality-driven slack": QualityDriven(0.05, interval_rows=5, window_rows=20),
     "disorder histogram": DisorderHistogram(warm_up=3),
     "clock skew": ClockSkew(10),
     "clock skew by source": ClockSkew(10, by_source=(3, 40)),

@@ -112,6 +112,8 @@ _COLOURS = {
     "kim": "#0072B2",
     "kim_adhoc": "#56B4E9",
     "delay_quantile": "#CC79A7",
+    "adaptive_window": "#882255",
+    "quality_driven": "#44AA99",
     "disorder_histogram": "#8C564B",
     "own_progress": "#009E73",
     "skew_adaptive": "#E69F00",

@@ -19,7 +19,7 @@ whole recording: `clairvoyant`, and `fixed_best`, which is what `withWatermark` 
 >>> candidates(0.01, ["magic"])  # doctest: +ELLIPSIS
 Traceback (most recent call last):
     ...
-eventide.errors.DeclarationError: no policy 'magic': choose from clairvoyant, delay_quantile, ...
+eventide.errors.DeclarationError: no policy 'magic': choose from adaptive_window, clairvoyant, delay_quantile, ...
 
 *Yardsticks.* Both know the whole recording. *Clairvoyant* is the limit of what any policy can do: it drops the p x rows
 that come latest behind the largest time seen before them, and releases a kept row as soon as every kept row with an
@@ -52,11 +52,13 @@ from numpy.typing import NDArray
 from eventide.errors import DeclarationError
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.instant import NEVER, Instants, shift_all
+from eventide.eventtime.policies.adaptive_window import AdaptiveWindow
 from eventide.eventtime.policies.delay_quantile import DelayQuantile
 from eventide.eventtime.policies.disorder_histogram import DisorderHistogram
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio
 from eventide.eventtime.policies.kim import Kim, KimAdhoc
 from eventide.eventtime.policies.own_progress import OwnProgress
+from eventide.eventtime.policies.quality_driven import QualityDriven
 from eventide.eventtime.policies.skew.estimated import EstimatedSkew
 from eventide.profile.disorder import Disorder, disorder
 from eventide.profile.dry_run import DryRun, Outcome, Timetable, dry_runs, judged, timetable
@@ -71,6 +73,8 @@ ONLINE: dict[str, Callable[[float], Policy]] = {
     "kim": lambda drop_ratio: Kim(drop_ratio),
     "kim_adhoc": lambda drop_ratio: KimAdhoc(drop_ratio),
     "delay_quantile": lambda drop_ratio: DelayQuantile(1 - drop_ratio, window_rows=1000),
+    "adaptive_window": lambda drop_ratio: AdaptiveWindow(1 - drop_ratio),
+    "quality_driven": lambda drop_ratio: QualityDriven(drop_ratio),
     # These wait for what they know, whatever may be lost.
     "disorder_histogram": lambda drop_ratio: DisorderHistogram(),
     "own_progress": lambda drop_ratio: OwnProgress(),
@@ -84,6 +88,8 @@ MEANING = {
     "kim": "Kim et al., adaptive buffer",
     "kim_adhoc": "Kim et al., ad hoc estimator",
     "delay_quantile": "clock - delay quantile",
+    "adaptive_window": "the same since delays changed (ADWIN)",
+    "quality_driven": "largest time - K, K by what was lost (AQ-K-slack)",
     "disorder_histogram": "95 % of each source's disorder (as Confluent)",
     "own_progress": "every source's own progress",
     "skew_adaptive": "STREAM, estimated skew bounds",

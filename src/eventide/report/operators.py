@@ -33,6 +33,7 @@ from sqlglot import exp
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.heartbeat import Policy
+from eventide.eventtime.policies.adaptive_window import AdaptiveWindow
 from eventide.eventtime.policies.clock_skew import ClockSkew
 from eventide.eventtime.policies.delay_quantile import DelayQuantile
 from eventide.eventtime.policies.disorder_histogram import DisorderHistogram
@@ -42,6 +43,7 @@ from eventide.eventtime.policies.kim import Kim, KimAdhoc
 from eventide.eventtime.policies.on_demand import OnDemand
 from eventide.eventtime.policies.own_progress import OwnProgress
 from eventide.eventtime.policies.punctuated import Punctuated
+from eventide.eventtime.policies.quality_driven import QualityDriven
 from eventide.eventtime.policies.skew.between_streams import BetweenStreams
 from eventide.eventtime.policies.skew.declared import DeclaredSkew, declared_loss
 from eventide.eventtime.policies.skew.estimated import EstimatedSkew
@@ -362,6 +364,10 @@ def _simple(policy: Any, length: Length) -> str | None:
             return f"the time of a silent source runs on with the clock, {length(skew)} behind"
         case DelayQuantile(quantile, rows):
             return f"behind the clock by the {quantile:.4g} quantile of the delays of the last {rows:,} rows"
+        case AdaptiveWindow(quantile):
+            return f"behind the clock by the {quantile:.4g} quantile of the delays since they last changed"
+        case QualityDriven(ratio):
+            return f"behind the largest time by what losing about {100 * ratio:.4g} % of the rows needed of late"
         case DisorderHistogram(quantile):
             return f"each source behind its largest time by the {quantile:.4g} quantile of its own disorder"
         case EstimatedSkew():

@@ -12,6 +12,14 @@ rows are lost; between rows time stands still.
 ...     generator.observe(Arrivals.of_row(clock, 0, time))    # delays 1, 2, 8, 3
 >>> generator.heartbeats(40).combined
 36
+
+*The latest rows.* They are numbers, oldest first, each standing for some rows: of a round, a cell gives one number.
+
+>>> latest = LatestRows()
+>>> latest.add(np.array([5, 1, 9]), np.array([1, 2, 1]))
+>>> latest.keep(3)
+>>> latest.quantile(0.5), latest.total
+(1, 3)
 """
 
 from __future__ import annotations
@@ -24,9 +32,46 @@ from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, SavedPolicy
+from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, SavedPolicy, SavedState
 from eventide.eventtime.instant import NEVER, Instants, shift, shift_all
 from eventide.eventtime.reason import LeftOut, Reason
+
+
+class LatestRows(SavedState):
+    """A number, such as a delay, of each of the latest rows, oldest first."""
+
+    SAVED = ("_values", "_rows")
+
+    def __init__(self) -> None:
+        self._values: Instants = np.zeros(0, dtype=np.int64)
+        self._rows: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+
+    @property
+    def total(self) -> int:
+        """How many rows they are."""
+        return int(self._rows.sum())
+
+    def add(self, values: Instants, rows: NDArray[np.int64]) -> None:
+        """Take in `rows[i]` more rows of `values[i]`."""
+        self._values = np.concatenate((self._values, values))
+        self._rows = np.concatenate((self._rows, rows))
+
+    def keep(self, rows: int) -> None:
+        """Forget the oldest down to so many rows."""
+        surplus = self.total - rows
+        if surplus > 0:
+            gone_up_to = np.cumsum(self._rows)
+            first = int(np.searchsorted(gone_up_to, surplus, side="right"))
+            self._values, self._rows = self._values[first:], self._rows[first:].copy()
+            if len(self._rows):
+                self._rows[0] = gone_up_to[first] - surplus
+
+    def quantile(self, share: float) -> int:
+        """The least number that is not below those of so large a share of the rows; there are rows."""
+        ascending = np.argsort(self._values)
+        up_to = np.cumsum(self._rows[ascending])
+        wanted = min(max(1, math.ceil(share * int(up_to[-1]))), int(up_to[-1]))
+        return int(self._values[ascending[np.searchsorted(up_to, wanted)]])
 
 
 @dataclass(frozen=True)
@@ -59,12 +104,12 @@ class DelayQuantileGenerator(SavedGenerator):
     """Remembers the latest delays, oldest first, with a number of rows each."""
 
     KIND = "delay_quantile"
-    SAVED = ("_delays", "_rows", "_clock", "_sources", "_ratchet")
+    VERSION = 2
+    SAVED = ("_delays", "_clock", "_sources", "_ratchet")
 
     def __init__(self, policy: DelayQuantile) -> None:
         self._policy = policy
-        self._delays: Instants = np.zeros(0, dtype=np.int64)
-        self._rows: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._delays = LatestRows()
         self._clock = NEVER
         self._sources = 0
         self._ratchet = Ratchet()
@@ -76,24 +121,12 @@ class DelayQuantileGenerator(SavedGenerator):
             return
         self._sources = max(self._sources, arrivals.places)
         delays = shift_all(np.full(len(arrivals.rows), self._clock, dtype=np.int64), -arrivals.earliest)
-        self._delays = np.concatenate((self._delays, delays))
-        self._rows = np.concatenate((self._rows, arrivals.rows))
-        self._forget_oldest()
+        self._delays.add(delays, arrivals.rows)
+        self._delays.keep(self._policy.window_rows)
         self._ratchet.lift_all(shift(self._clock, -self._quantile() - 1), self._sources)
 
-    def _forget_oldest(self) -> None:
-        surplus = int(self._rows.sum()) - self._policy.window_rows
-        if surplus > 0:
-            gone_up_to = np.cumsum(self._rows)
-            first = int(np.searchsorted(gone_up_to, surplus, side="right"))
-            self._delays, self._rows = self._delays[first:], self._rows[first:].copy()
-            self._rows[0] = gone_up_to[first] - surplus
-
     def _quantile(self) -> int:
-        ascending = np.argsort(self._delays)
-        up_to = np.cumsum(self._rows[ascending])
-        wanted = max(1, math.ceil(self._policy.quantile * int(up_to[-1])))
-        return int(self._delays[ascending[np.searchsorted(up_to, wanted)]])
+        return self._delays.quantile(self._policy.quantile)
 
     def heartbeats(self, clock: int) -> Heartbeats:
         """The heartbeat of the last round, for every source; it stands still between rounds."""
@@ -101,7 +134,7 @@ class DelayQuantileGenerator(SavedGenerator):
 
     def why(self, source: int) -> Reason:
         """The delay that all but a few rows needed."""
-        if len(self._delays) == 0:
+        if self._delays.total == 0:
             return Reason("delay quantile", "no row has shown a delay yet", common=True)
         text = "{delay:wait} behind the clock of the last row, as {share:share} of the latest rows needed"
         values = {"delay": self._quantile(), "share": self._policy.quantile}
