@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from eventide.language.grammar.clauses import (
+from eventide.language.grammar.clause_words import (
     BOUNDS_CLAUSES,
     FUNCTION_CLAUSES,
     INTO_CLAUSES,
     PROD_CLAUSES,
     QUEUE_CLAUSES,
+    STATE_CLAUSES,
     STREAM_CLAUSES,
     WINDOW_CLAUSES,
     Parts,
@@ -202,7 +203,7 @@ class ScriptMill(QueryMill):
         return f" [RANGE {self._one(['10 s', '10 s', '10 ROWS', *AMOUNTS])} {self._clauses(WINDOW_CLAUSES, 2)}]"
 
     def _behind(self) -> str:
-        tables = [{}, {}, INTO_CLAUSES, PROD_CLAUSES, QUEUE_CLAUSES, {**INTO_CLAUSES, **PROD_CLAUSES}]
+        tables = [{}, {}, INTO_CLAUSES, PROD_CLAUSES, QUEUE_CLAUSES, {**STATE_CLAUSES, **INTO_CLAUSES, **PROD_CLAUSES}]
         return " " + self._clauses(self._one(tables), 3)
 
     def _clauses(self, table: Mapping[str, Parts], most: int) -> str:

@@ -63,7 +63,12 @@ MEANT: dict[str, tuple[int, int, str, str | None]] = {
     "SELECT max(v) FROM N (RANGE 5 minutes)": (2, 31, "expected )", "a window stands in brackets: [RANGE 5 minutes]"),
     "SELECT max(v) FROM N [RANGE 5] SELECT max(v) FROM N [RANGE 6]": (2, 32, "not 'SELECT'", "before it with ;"),
     "SELECT max(v) FORM N [RANGE 5]": (2, 20, "not 'N'", "did you mean FROM?"),
-    "SELECT max(v) FROM N [RANGE 5] EMIT CHANGES": (2, 37, "not 'CHANGES'", "PROD EVERY 10 seconds"),
+    "SELECT max(v) FROM N [RANGE 5] EMIT CHANGES": (2, 32, "that no window ends", "PROD EVERY 10 seconds"),
+    "SELECT max(v) FROM N [RANGE 5] EMIT FINAL": (2, 37, "not 'FINAL'", "PROD EVERY 10 seconds"),
+    "SELECT max(v) FROM N [RANGE 5] STATE TTL 5": (2, 32, "all that is kept here ends by itself", "leave it out"),
+    "SELECT v FROM N STATE TTL 5": (2, 17, "all that is kept here ends by itself", "leave it out"),
+    "SELECT v FROM N EMIT CHANGES": (2, 17, "and these are rows", "rows do not change"),
+    "SELECT max(v) FROM N [RANGE 5] STATE TTL": (2, 41, "expected a number or a length", None),
     "SELECT max(v) FROM N WITH WATERMARK t 5": (2, 22, "not 'WITH'", "how time moves is said in CREATE STREAM"),
     "SELECT max(v) FROM N GROUP BY TUMBLING(t, 5)": (
         2,

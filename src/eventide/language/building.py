@@ -15,10 +15,11 @@ from sqlglot import exp
 from eventide.errors import DeclarationError, LanguageError
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio
 from eventide.language.aggregate_query import QueryReader
+from eventide.language.create_function import Function, function_of
 from eventide.language.create_stream import PLACES, DeclaredStream, OutputTarget, StreamReader, name_of, output_of
 from eventide.language.expression_text import in_spark_words, unused
 from eventide.language.from_clause import FromReader, Interfaces
-from eventide.language.grammar.clauses import PROD_CLAUSES, QUEUE_CLAUSES
+from eventide.language.grammar.clause_words import PROD_CLAUSES, QUEUE_CLAUSES, STATE_CLAUSES
 from eventide.language.grammar.nodes import (
     IN_WINDOWS,
     Clause,
@@ -49,6 +50,7 @@ from eventide.language.query_clauses import ScriptContext, needs_queue, with_pro
 from eventide.language.query_windows import set_policy
 from eventide.language.row_query import BY_TIME, RowsReader, UnionReader, by_time_alone, gives_rows
 from eventide.language.scope import Clock, Scope, ScopeRelation
+from eventide.language.state_clauses import StateRequest
 from eventide.language.stream_bounds import relate_streams
 from eventide.language.warnings import Warning, about_operator, about_query, about_stream, warning_at
 from eventide.plan.binding import through
@@ -56,20 +58,11 @@ from eventide.plan.declared.program import NAME, Operator, Program, Step, reads,
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.rows import Queue, queued
 from eventide.plan.declared.stream import Stream, TimeKind
-from eventide.plan.expressions.columns import Column, spark_type
+from eventide.plan.expressions.columns import Column
 
+BY_SOURCE = "CLOSE BY SOURCE"
 AT_ONCE = "EMIT IMMEDIATELY"
 """Rows in the round in which they come, not in the order of time."""
-
-
-@dataclass(frozen=True)
-class Function:
-    """A function of the user in a Python file; an expensive one is called for as few rows as possible."""
-
-    name: str
-    file: str
-    returns: str | None = None
-    expensive: bool = False
 
 
 @dataclass
@@ -160,14 +153,17 @@ class Builder:
         name = tree.this.name if tree.this is not None else f"query_{self.bare}"
         self._new(name, tree.this or tree, "query")
         clauses = tree.args.get("into") or []
-        by_source = next((clause for clause in clauses if clause.this == "CLOSE BY SOURCE"), None)
+        by_source = next((clause for clause in clauses if clause.this == BY_SOURCE), None)
         asked = [clause for clause in clauses if clause.this in PROD_CLAUSES]
         aside = [clause for clause in clauses if clause.this in QUEUE_CLAUSES]
-        output_clauses = [clause for clause in clauses if clause is not by_source and clause not in (*asked, *aside)]
+        others = {**PROD_CLAUSES, **QUEUE_CLAUSES, **STATE_CLAUSES, BY_SOURCE: ()}
+        output_clauses = [clause for clause in clauses if clause.this not in others]
         output = output_of(name, output_clauses, self.source)
         self._check_directory(output, tree)
         at_once = next((clause for clause in clauses if clause.this == AT_ONCE), None)
         known = self._compiled(name, tree.expression, {}, ordered=at_once is None)
+        state = StateRequest.of(clauses, self.source)
+        (state.refuse_for_rows if known.operator is not None else state.refuse_where_windows_close)()
         waits = "a window is emitted when it is over" if known.operator is None else "OVER waits for those before them"
         if at_once is not None and (known.operator is None or looks_around(tree.expression)):
             raise self.source.error(f"{AT_ONCE} is for rows, and {waits}", at_once, "leave it out")
@@ -301,16 +297,9 @@ class Builder:
         )
 
     def _function(self, tree: CreateFunction) -> str:
-        name = tree.this.name
-        if name.lower() in self.functions:
-            raise self.source.error(f"there is already a function {name!r}", tree.this)
-        clauses = {str(clause.this): clause for clause in tree.args["clauses"]}
-        if "FROM" not in clauses:
-            raise self.source.error(f"where is the function {name!r}?", tree.this, "add FROM 'file.py'")
-        returns = spark_type(clauses["RETURNS"].expressions[0]) if "RETURNS" in clauses else None
-        file = clauses["FROM"].expressions[0].name
-        self.functions[name.lower()] = Function(name, file, returns, "EXPENSIVE" in clauses)
-        return str(name)
+        found = function_of(tree, self.functions, self.source)
+        self.functions[found.name.lower()] = found
+        return found.name
 
     def _order(self, tree: Order, piece: StatementTokens) -> ScriptStatement:
         verb = tree.this

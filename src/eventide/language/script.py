@@ -39,7 +39,8 @@ from sqlglot.errors import SqlglotError
 from eventide.errors import DeclarationError, LanguageError
 from eventide.eventtime.scheduling.labels import HeartbeatScope
 from eventide.eventtime.scheduling.options import IdlePolling, Scheduling
-from eventide.language.building import Builder, Function
+from eventide.language.building import Builder
+from eventide.language.create_function import Function
 from eventide.language.create_stream import OutputTarget
 from eventide.language.grammar.source_text import (
     ExplainStatement,

@@ -1,7 +1,4 @@
-"""The clauses of our statements: the words that open each, and what may follow them.
-
-The tables are the grammar. Each entry names the parts behind its words; clauses come in any order.
-"""
+"""How the clauses of our statements are read: the parts that may follow the words of each (`clause_words`)."""
 
 from __future__ import annotations
 
@@ -13,93 +10,15 @@ from sqlglot import exp
 from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from eventide.language.grammar.clause_words import BEGINNINGS, WRAPPED, Parts, opening
 from eventide.language.grammar.nodes import Amount, Clause, Secret
 from eventide.language.grammar.spelling import QUOTAS, TYPES, UNITS, meant_by, nearest, not_closed
 from eventide.plan.expressions.spark_dialect import Spark4
 
-Parts = tuple[str, ...]
-"""What follows: `name`, `names`, `text`, `type`, `amount`, `pairs`, ...; a WORD that must, a `WORD?` that may."""
-
-STREAM_CLAUSES: Mapping[str, Parts] = {
-    "FROM": ("input",),
-    "USING": ("name",),
-    "OPTIONS": ("pairs",),
-    "FORMAT": ("name",),
-    "LIMIT": ("quota", "PER", "ROUND"),
-    "TIMESTAMP BY": ("time",),
-    "SOURCE BY": ("names",),
-    "EXPECTING": ("sources",),
-    "GIVE UP AFTER": ("amount",),
-    "ARRIVAL BY": ("name",),
-    "FUTURE": ("amount", "REJECT?"),
-    "SLACK": ("amount",),
-    "DELAY": ("amount",),
-    "WATERMARK FOR": ("name", "AS", "name", "less"),
-    "WATERMARK": ("name", "DELAY", "OF", "amount"),
-    "DRATIO": ("amount",),
-    "ESTIMATOR": ("name",),
-    **dict.fromkeys(("CLOCK SKEW", "ON DEMAND"), ("amount",)),
-    "BOUNDS": ("bounds",),
-    **dict.fromkeys(("GROUPED INTO", "CLOCK UNIT"), ("amount",)),
-    "ESTIMATED BOUNDS": ("pairs?",),
-    "PUNCTUATED BY": ("name",),
-    "PRODDED BY": ("name",),
-    "OWN PROGRESS": (),
-    "TIMEOUT": ("amount",),
-    "IDLE AFTER": ("amount",),
-}
-WINDOW_CLAUSES: Mapping[str, Parts] = {
-    **dict.fromkeys(("RANGE", "SLIDE", "STEP"), ("amount",)),
-    "SESSION": ("gap",),
-    "PARTITION BY": ("names",),
-    "WATTR": ("name",),
-    "OFFSET": ("amount",),
-    "EMPTY WINDOWS": (),
-    "ESTIMATOR": ("name",),
-    **dict.fromkeys(("RETAIN", "SLACK", "DRATIO"), ("amount",)),
-}
-INTO_CLAUSES: Mapping[str, Parts] = {
-    "CLOSE BY SOURCE": (),
-    "INTO": ("output",),
-    "FORMAT": ("name",),
-    "OPTIONS": ("pairs",),
-    **dict.fromkeys(("EMIT IMMEDIATELY", "EMIT IN ORDER OF TIME"), ()),
-}
-PROD_CLAUSES: Mapping[str, Parts] = {
-    "PROD EVERY": ("amount",),
-    "PROD AT": ("amounts",),
-    "PROD WITHIN": ("amount", "ERROR"),
-    "PROD BETWEEN": ("amount", "AND", "amount"),
-    "PROD SPEED": ("amount",),
-    "PROD BY": ("stream",),
-    "ESTIMATE": (),
-    "COMPARE": ("comparisons",),
-}
-QUEUE_CLAUSES: Mapping[str, Parts] = {
-    "SIDELINE ONE IN": ("amount",),
-    "SIDELINE WITHIN": ("amount",),
-    "SIDELINE BURSTS": (),
-}
-BOUNDS_CLAUSES: Mapping[str, Parts] = {"TIMEOUT": ("amount",), "DRATIO": ("amount",)}
-FUNCTION_CLAUSES: Mapping[str, Parts] = {"FROM": ("text",), "RETURNS": ("type",), "EXPENSIVE": ()}
-
-WRAPPED = ("pairs", "bounds", "sources")
-"""What stands in parentheses."""
-
-BEGINNINGS = ("CREATE", "SELECT", "WITH", "QUERY", "DROP", "SHOW", "EXPLAIN", "SET")
-"""What a statement begins with; in the middle of one, on a line of its own, a semicolon is missing before it."""
+FOREVER = "FOREVER"
+"""In the place of a length: for as long as the query runs."""
 
 ATTACHED = re.compile(r"(\d+(?:\.\d*)?)([A-Za-z]+)")
-
-
-def opening(words: str) -> str:
-    """How a clause is named in a list of all: clauses that begin alike go by their first word.
-
-    >>> [opening(words) for words in ("PROD EVERY", "SIDELINE WITHIN", "CLOSE BY SOURCE")]
-    ['PROD ..', 'SIDELINE ..', 'CLOSE BY SOURCE']
-    """
-    first = words.split()[0]
-    return f"{first} .." if first in ("PROD", "SIDELINE") else words
 
 
 class MisreadError(ParseError):
@@ -268,6 +187,7 @@ class ClauseParser(Spark4.Parser):
             "less": lambda: [exp.Var(this="-"), self._parse_amount()] if self._match(TokenType.DASH) else [],
             "amounts": lambda: self._parse_csv(self._parse_amount),
             "quota": lambda: [self._parse_amount(QUOTAS)],
+            "ttl": lambda: [exp.Var(this=FOREVER)] if self._match_text_seq(FOREVER) else [self._parse_amount()],
             "pairs": lambda: self._parse_list(self._parse_pair),
             "bounds": lambda: self._parse_list(self._parse_bound),
             "sources": lambda: self._parse_list(self._parse_source_name),

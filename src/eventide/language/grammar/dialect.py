@@ -3,7 +3,7 @@
 Statements: CREATE STREAM, CREATE QUERY, `Query name: SELECT`, CREATE BOUNDS, CREATE INTERFACE SET, CREATE FUNCTION,
 DROP, SHOW, EXPLAIN, SET. In a SELECT: a window in brackets behind a stream, or `WINDOW [...]` before or after WHERE;
 `[interface].stream`; Gigascope's OUTER_JOIN before FROM; a name for an expression in GROUP BY; `word foundIn(text)` for
-`foundIn(word, text)`; behind it, PROD and when, CLOSE BY SOURCE, EMIT IMMEDIATELY and INTO.
+`foundIn(word, text)`; behind it, PROD and when, STATE TTL, CLOSE BY SOURCE, EMIT and INTO.
 
 >>> read("select Max(speed) from S Window[Range=30 Second, Slide=10 Second]").sql(EVENTIDE)
 'SELECT MAX(speed) FROM S [RANGE 30 second SLIDE 10 second]'
@@ -18,17 +18,18 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from eventide.language.grammar.clauses import (
+from eventide.language.grammar.clause_words import (
     BEGINNINGS,
     BOUNDS_CLAUSES,
     FUNCTION_CLAUSES,
     INTO_CLAUSES,
     PROD_CLAUSES,
     QUEUE_CLAUSES,
+    STATE_CLAUSES,
     STREAM_CLAUSES,
     WINDOW_CLAUSES,
-    MisreadError,
 )
+from eventide.language.grammar.clauses import MisreadError
 from eventide.language.grammar.nodes import (
     ComputedColumn,
     CreateBounds,
@@ -60,6 +61,8 @@ STATEMENTS = (
     "EXPLAIN",
     "SET",
 )
+BEHIND = (("EMIT", "IMMEDIATELY"), ("EMIT", "IN"), ("EMIT", "CHANGES"), ("CLOSE", "BY"))
+"""Words that open a clause where a name of what is read might stand."""
 JOIN_WORDS = ("INNER_JOIN", "LEFT_OUTER_JOIN", "RIGHT_OUTER_JOIN", "OUTER_JOIN")
 """Gigascope's words before FROM; WHERE is then the condition of the join."""
 
@@ -149,7 +152,7 @@ class Eventide(Spark4):
             select = (
                 self._parse_select() if self._curr.token_type is not TokenType.L_PAREN else self._parse_wrapped_query()
             )
-            into = self._parse_each({**PROD_CLAUSES, **QUEUE_CLAUSES, **INTO_CLAUSES})
+            into = self._parse_each({**PROD_CLAUSES, **QUEUE_CLAUSES, **STATE_CLAUSES, **INTO_CLAUSES})
             return CreateQuery(this=name, expression=select, into=into)
 
         def _parse_wrapped_query(self) -> exp.Expr | None:
@@ -186,7 +189,7 @@ class Eventide(Spark4):
         def _parse_table_alias(self, alias_tokens: Any = None) -> exp.TableAlias | None:
             word = self._curr.text.upper()
             after = self._next.text.upper() if self._next else ""
-            follows = (word, after) in (("EMIT", "IMMEDIATELY"), ("EMIT", "IN"), ("CLOSE", "BY")) or word == "LIMIT"
+            follows = word == "LIMIT" or (word, after) in BEHIND
             follows = follows or self._at_early_word(word)
             # On a line of its own, such a word begins the next statement.
             begins = word in BEGINNINGS and bool(self._prev) and self._curr.line > self._prev.line
@@ -290,7 +293,9 @@ class Eventide(Spark4):
 
 
 EVENTIDE = Eventide
-OPENINGS = frozenset(" ".join(words.split()[:2]) for words in (*PROD_CLAUSES, *QUEUE_CLAUSES) if " " in words)
+OPENINGS = frozenset(
+    " ".join(words.split()[:2]) for words in (*PROD_CLAUSES, *QUEUE_CLAUSES, *STATE_CLAUSES) if " " in words
+)
 """What clauses begin with that may stand right behind the name of a table."""
 
 
