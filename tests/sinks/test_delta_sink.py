@@ -17,6 +17,8 @@ from eventide.sinks import Delta
 from eventide.sinks.sink import Owner
 from eventide.testing.sink_contract import check_sink, from_cluster, sample
 from eventide.testing.sink_kill import check_sink_killed
+from eventide.testing.upsert_contract import check_upserts, upserted
+from tests.choice import chosen
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,6 +51,35 @@ def test_the_tasks_of_spark_write_what_is_on_the_cluster(spark: SparkSession, tm
         for action in pa.table(DeltaTable(tmp_path / "t").get_add_actions()).to_pylist()
     ]
     assert any(path for path in paths), "no file was written by a task"
+
+
+KEY = ("window_start", "window_end", "device")
+
+
+def test_upserts_keep_the_contract_as_well(tmp_path: Path) -> None:
+    check_sink(partial(Delta, tmp_path / "t", "upsert", key=KEY), partial(rows_of, tmp_path / "t"))
+
+
+@pytest.mark.parametrize("seed", chosen(range(6), lambda seed: seed < 2))
+def test_the_newest_result_of_each_key_is_there_whatever_is_taken_back(tmp_path: Path, seed: int) -> None:
+    check_upserts(partial(Delta, tmp_path / "t", "upsert"), partial(rows_of, tmp_path / "t"), seed)
+
+
+@pytest.mark.slow
+def test_upserts_stand_being_killed(tmp_path: Path) -> None:
+    check_sink_killed(partial(Delta, tmp_path / "t", "upsert", key=KEY), partial(rows_of, tmp_path / "t"))
+
+
+def test_what_an_upsert_replaced_comes_back_only_while_the_log_remembers_it(tmp_path: Path) -> None:
+    sink = Delta(tmp_path / "t", "upsert")
+    for round in range(2):
+        sink.emit(upserted(round, [(0, "a", "early", round)], "q"))
+    log = tmp_path / "t" / "_delta_log"
+    DeltaTable(tmp_path / "t").create_checkpoint()
+    for old in range(3):
+        (log / f"{old:020d}.json").unlink(missing_ok=True)
+    with pytest.raises(EngineError, match="after round 0 cannot be deleted"):
+        Delta(tmp_path / "t", "upsert").rewind("q", 0)
 
 
 def test_a_round_is_a_transaction_of_the_query_and_its_checkpoint(tmp_path: Path) -> None:

@@ -2,12 +2,16 @@
 
 Law: a round is one commit of the table, with the transaction of an application (`txn`): it names the query and its
 checkpoint, and its version is the round. So a round is there as a whole or not at all, and one that comes again takes
-the place of what was there. Every result stays, with its `kind`: whoever reads the table takes final and revised rows,
-or the newest of each window. Columns that are new are added to the table.
+the place of what was there. Columns that are new are added to the table.
 
-Many rows that are on the cluster do not come here: Spark's tasks write them as Parquet files into the folder of the
-table, and one commit makes them part of it. No package of Spark's is needed. Files of a round that died stay in the
-folder and are no part of the table, until somebody vacuums it.
+With the mode `append` every result stays, with its `kind`: whoever reads the table takes final and revised rows, or the
+newest of each window. With `upsert` (a MERGE) the table has one row for each key, by default window and groups: an
+early result gives way to the final one, and that to a revised one. What a round has replaced is found in the version of
+the table before it, so rounds can be taken back as long as that version is there.
+
+Many rows that are on the cluster and are appended do not come here: Spark's tasks write them as Parquet files into the
+folder of the table, and one commit makes them part of it. No package of Spark's is needed. Files of a round that died
+stay in the folder and are no part of the table, until somebody vacuums it.
 
 >>> import tempfile
 >>> import pyarrow as pa
@@ -27,7 +31,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from urllib.parse import quote
 
@@ -38,6 +42,7 @@ from eventide.errors import DeclarationError, EngineError, first_line
 from eventide.results.results import Results
 from eventide.sinks.directory import NotInTasksError, PartWriter, can_be_given
 from eventide.sinks.folder import folder_at
+from eventide.sinks.keys import UPSERT, check_mode, key_of, newest_of
 from eventide.sinks.sink import Owner
 from eventide.storage.storage import Storage
 
@@ -60,10 +65,17 @@ class Delta:
     """Writes results into the Delta table at a local path, or at a URI that `deltalake` knows (s3://, abfss://, gs://).
 
     Law: each round is one commit, and replaces what the same round wrote before.
+
+    `mode` is `append` or `upsert`; `key` names the columns by which an upsert tells rows apart, if these are not window
+    and groups.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, large: int = LARGE) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], mode: str = "append", *, key: Sequence[str] = (), large: int = LARGE
+    ) -> None:
+        check_mode(mode, key)
         self._path = os.fspath(path)
+        self._upserts, self._key = mode == UPSERT, tuple(key)
         self._large = large
         self._newest: dict[str, int] = {}
         self._owners: dict[str, str] = {}
@@ -75,10 +87,12 @@ class Delta:
         with self._translated(f"the results of {query!r} in round {round} cannot be written into {self.where}"):
             newest = self._newest[query] if query in self._newest else self._newest_of(query)
             again = newest >= round and self._rows(f"{_of(query)} AND round = {round}") > 0
-            if results.rows and (again or not self._gathered(results)):
+            if results.rows and self._upserts:
+                self._merge(results, again)
+            elif results.rows and (again or not self._gathered(results)):
                 self._write(results, again)
             elif again:
-                self._table().delete(f"{_of(query)} AND round = {round}", commit_properties=self._commit(query, round))
+                self._take_back(query, round - 1, f"round = {round}")
         self._newest[query] = max(round, newest)
 
     def _write(self, results: Results, again: bool) -> None:
@@ -96,9 +110,68 @@ class Delta:
     def rewind(self, query: str, last: int) -> None:
         """Delete the results of later rounds."""
         with self._translated(f"the results of {query!r} after round {last} cannot be deleted from {self.where}"):
-            if DeltaTable.is_deltatable(self._path):
-                self._table().delete(f"{_of(query)} AND round > {last}", commit_properties=self._commit(query, last))
+            if self._rows(f"{_of(query)} AND round > {last}"):
+                self._take_back(query, last, f"round > {last}")
         self._newest[query] = last
+
+    # Upserts
+
+    def _merge(self, results: Results, again: bool) -> None:
+        """Put rows in the place of those with the same key."""
+        if again:
+            self._take_back(results.query, results.round - 1, f"round = {results.round}", results)
+            return
+        key = key_of(results, self._key)
+        if not DeltaTable.is_deltatable(self._path):
+            write_deltalake(self._path, results.schema.empty_table())
+        self._put(newest_of(results.table(), key), key, results.query, results.round)
+
+    def _put(self, rows: pa.Table, key: Sequence[str], query: str, round: int, undone: str | None = None) -> None:
+        """Put rows in the place of those with the same key; of what is undone, goes what is not replaced."""
+        nulls = {name for name in key if rows.column(name).null_count}
+        same = " AND ".join(f'(o."{n}" {"IS NOT DISTINCT FROM" if n in nulls else "="} n."{n}")' for n in key)
+        commit = self._commit(query, round, key)
+        merge = self._table().merge(rows, same, "n", "o", merge_schema=True, commit_properties=commit)
+        merge = merge.when_matched_update_all().when_not_matched_insert_all()
+        if undone is not None:
+            merge = merge.when_not_matched_by_source_delete(f"o.{_of(query)} AND o.{undone}")
+        merge.execute()
+
+    def _take_back(self, query: str, last: int, undone: str, results: Results | None = None) -> None:
+        """Undo rounds after `last`, and put the rows of one of them in their place, in one commit."""
+        history = self._table().history()
+        commits = [one for one in history if one.get("eventide.query") == query]
+        written = json.loads(commits[0].get("eventide.key", "[]")) if commits else []
+        before = next((one["version"] for one in commits if int(one["eventide.round"]) <= last), None)
+        if written and before is None and history[-1]["version"] > 0:
+            raise EngineError(
+                f"{self.where} does not remember what it was before round {last + 1} of {query!r}, because its log was "
+                "cleaned: start anew with --replace"
+            )
+        rows = self._replaced(query, last, undone, written, before) if written and before is not None else None
+        if results is not None:
+            key = key_of(results, self._key)
+            new = newest_of(results.table(), key)
+            rows = new if rows is None else newest_of(pa.concat_tables([rows, new], promote_options="default"), key)
+            self._put(rows, key, query, results.round, undone)
+        elif rows is not None and rows.num_rows:
+            self._put(rows, written, query, last, undone)
+        else:
+            self._table().delete(f"{_of(query)} AND {undone}", commit_properties=self._commit(query, last))
+
+    def _replaced(self, query: str, last: int, undone: str, key: Sequence[str], version: int) -> pa.Table:
+        """What the rounds that are undone have replaced, as it was in the version before them."""
+        now, before = self._table(), DeltaTable(self._path, version=version)
+        same = " AND ".join(f'(now."{name}" IS NOT DISTINCT FROM before."{name}")' for name in key)
+        asked = QueryBuilder().register("now", now).register("before", before)
+        rows = pa.table(
+            asked.execute(
+                f"SELECT before.* FROM before JOIN (SELECT * FROM now WHERE {_of(query)} AND {undone}) AS now "
+                f"ON {same} WHERE before.{_of(query)} AND before.round <= {last}"
+            )
+        )
+        there = now.to_pyarrow_dataset().schema
+        return rows.cast(pa.schema([there.field(name) for name in rows.column_names]))
 
     def close(self) -> None:
         """Nothing is left to do: every round was complete when `emit` returned."""
@@ -150,10 +223,12 @@ class Delta:
         answer: int | None = found.column("n")[0].as_py()
         return answer
 
-    def _commit(self, query: str, round: int) -> CommitProperties:
-        """What every commit says of itself: whose round it is."""
+    def _commit(self, query: str, round: int, key: Sequence[str] = ()) -> CommitProperties:
+        """What every commit says of itself: whose round it is, and by which key it has replaced rows."""
         application = f"eventide {self._owners.get(query, '')} {query}"
         said = {"eventide.query": query, "eventide.round": str(round)}
+        if key:
+            said["eventide.key"] = json.dumps(key)
         return CommitProperties(app_transactions=[Transaction(application, round)], custom_metadata=said)
 
     def _gathered(self, results: Results) -> bool:

@@ -31,8 +31,9 @@ import pyarrow as pa
 from eventide.errors import DeclarationError, EngineError
 from eventide.masking import masked_text
 from eventide.results.results import Results
+from eventide.sinks.keys import check_mode, key_of
 from eventide.sinks.lines import LineWriter
-from eventide.sinks.sink import MODES, Owner
+from eventide.sinks.sink import Owner
 
 try:
     import psycopg
@@ -83,10 +84,7 @@ class Postgres:
         password: str | None = None,
         large: int = LARGE,
     ) -> None:
-        if mode is not None and mode not in MODES:
-            raise DeclarationError(f"there is no mode {mode!r}: choose upsert, append or replace round")
-        if key and mode not in (None, "upsert"):
-            raise DeclarationError(f"a key is for the mode upsert, and {mode} keeps every result: leave it out")
+        check_mode(mode, key)
         try:
             address = conninfo_to_dict(url)
             fixed: dict[str, Any] = {"connect_timeout": CONNECTING, "application_name": "eventide"} | address
@@ -221,17 +219,7 @@ class Postgres:
         """The columns of which the table has each combination once; none where every result stays."""
         if self._mode in ("append", "replace round") or (self._mode is None and not (self._key or results.key)):
             return ()
-        key = self._key or results.key
-        if not key:
-            raise EngineError(
-                f"the rows of {results.query!r} have no window and no groups to be known by: name their key "
-                "(OPTIONS (key 'id')), or take the mode append"
-            )
-        for name in key:
-            if name not in results.schema.names:
-                has = ", ".join(results.schema.names)
-                raise EngineError(f"the key {name!r} is no column of {results.query!r}; it has {has}")
-        return ("query", *(name for name in key if name != "query"))
+        return key_of(results, self._key)
 
     def _run(self, what: str, work: Callable[[Target], Made], patience: float = 0.0) -> Made:
         """Run work in a transaction; if the connection is lost, again over a new one, while patience lasts."""

@@ -184,6 +184,7 @@ class Memory:
 ROWS = "20"
 OPTIONS = {
     "console": ("rows",),
+    "delta": ("mode", "key"),
     "kafka": ("servers", "key", "headers"),
     "postgres": ("url", "mode", "key", "user", "password"),
 }
@@ -217,13 +218,13 @@ def sink_of(
         return Directory(path, name)
     if name == "memory":
         return Memory()
+    plain = revealed(tuple((options or {}).items()), f"INTO {name} {path!r}")
+    given: dict[str, Any] = {option.lower(): value for option, value in plain}
     if name == "delta":
         from eventide.sinks.delta import Delta
 
         assert path is not None
-        return Delta(path)
-    plain = revealed(tuple((options or {}).items()), f"INTO {name} {path!r}")
-    given: dict[str, Any] = {option.lower(): value for option, value in plain}
+        return Delta(path, given.get("mode", "append"), key=_names(given.get("key", "")))
     if name == "postgres":
         from eventide.sinks.postgres import Postgres
 
@@ -267,21 +268,16 @@ def check_sink(format: str, path: str | None = None, options: Mapping[str, str] 
         raise DeclarationError(f"a sink of format {name!r} needs {what}: INTO {name} '{example}'")
     if name not in PLACES and path is not None:
         raise DeclarationError(f"a sink of format {name!r} writes no files: leave {path!r} out")
-    if name == "postgres":
-        _check_postgres(given)
+    if name == "postgres" and "url" not in given:
+        raise DeclarationError(
+            "INTO postgres needs the option url: OPTIONS (url 'postgresql://user@host:5432/database')"
+        )
     if name == "kafka" and "servers" not in given:
         raise DeclarationError("INTO kafka needs the option servers: OPTIONS (servers 'localhost:9092')")
+    if "mode" in given and given["mode"] not in MODES:
+        raise DeclarationError(f"there is no mode {given['mode']!r}: choose {', '.join(MODES[:-1])} or {MODES[-1]}")
     rows = given.get("rows", ROWS)
     if not rows.isdigit():
         raise DeclarationError(f"rows={rows!r} is not a number of rows")
     if int(rows) < 1:
         raise DeclarationError(f"a console of {rows} rows shows nothing: give 1 or more")
-
-
-def _check_postgres(given: Mapping[str, str]) -> None:
-    if "url" not in given:
-        raise DeclarationError(
-            "INTO postgres needs the option url: OPTIONS (url 'postgresql://user@host:5432/database')"
-        )
-    if given.get("mode", MODES[0]) not in MODES:
-        raise DeclarationError(f"there is no mode {given['mode']!r}: choose {', '.join(MODES[:-1])} or {MODES[-1]}")
