@@ -157,7 +157,7 @@ NUMBERS = '"type": "record", "name": "r", "fields": [{"name": "at", "type": "lon
             "avro",
             "by which schema are its values written? Add value.schema, which is JSON or a file",
         ),
-        ("n INT", f"avro', \"value.schema\" '{{{NUMBERS}}}", "has n BIGINT: declare it as it is there"),
+        ("n INT", f"avro', \"value.schema\" '{{{NUMBERS}}}", "has at BIGINT: declare it as it is there"),
         ("item STRING, kafka_key STRING", "json", "declares kafka_key STRING, but a record of kafka has"),
         ("item STRING, kafka_ofset BIGINT", "json", "kafka_ofset"),
     ],
