@@ -2,6 +2,7 @@
 
 import { card, h, renderer, replace, s, table } from "./dom.js";
 import { amount, bytes, count, instant, number, seconds } from "./format.js";
+import { drawnTraces } from "./traces.js";
 
 const WIDTH = 220;
 const HEIGHT = 108;
@@ -10,10 +11,14 @@ const GAP_Y = 28;
 
 const NOTE = "Rows go from left to right. A way in red is the one that its reader waits for. Choose a step for its SQL.";
 
-export function mount(root, page, note = NOTE) {
+// `run`: whether there is one to be seen, or the plan alone.
+export function mount(root, page, note = NOTE, run = true) {
   const graph = h("div", { class: "scroll graph" });
   const detail = h("section", { class: "card", id: "detail", "aria-live": "polite" });
-  root.append(card("Plan", h("p", { class: "note" }, note), graph), detail);
+  const beats = h("div", { id: "traces" });
+  root.append(card("Plan", h("p", { class: "note" }, note), graph),
+    run ? card("Heartbeats on their way", h("p", { class: "note" }, "Some heartbeats are followed from their source through every step: a bar is the time that one waited there, in red while it still does."), beats) : "", detail);
+  const drawTraces = renderer(beats, drawnTraces);
   const drawDetail = renderer(detail, (value) => described(value));
   let texts;
   let before;
@@ -35,6 +40,7 @@ export function mount(root, page, note = NOTE) {
     if (chosen && chosen.name !== snapshot.node) page.choose({ node: chosen.name });
     shown = { node: chosen, why: snapshot.why, rate: rates[chosen?.name] };
     drawDetail({ ...shown, texts });
+    if (run) drawTraces({ traces: snapshot.traces, waits: snapshot.waits, now: snapshot.now });
   }
   return { update };
 }

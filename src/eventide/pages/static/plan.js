@@ -9,7 +9,7 @@ export function show({ name, memory, nodes, edges, texts }) {
   main.append(h("section", { class: "card" }, h("h1", {}, name), h("p", { class: "note" }, memory)), place);
   let node = "";
   const page = { ask: async () => texts, choose: (chosen) => { node = chosen.node; draw(); } };
-  const view = mount(place, page, "Rows go from left to right. Choose a step for its SQL.");
+  const view = mount(place, page, "Rows go from left to right. Choose a step for its SQL.", false);
   const draw = () => view.update({ nodes, edges, node, why: null, now: 0 });
   draw();
 }
