@@ -15,6 +15,7 @@ from sqlglot import exp
 from eventide.errors import DeclarationError, LanguageError
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio
 from eventide.language.aggregate_query import QueryReader
+from eventide.language.create_alert import alert_of, refuse_watched
 from eventide.language.create_function import Function, function_of
 from eventide.language.create_stream import PLACES, DeclaredStream, OutputTarget, StreamReader, name_of, output_of
 from eventide.language.expression_text import in_spark_words, unused
@@ -23,6 +24,7 @@ from eventide.language.grammar.clause_words import PROD_CLAUSES, QUEUE_CLAUSES, 
 from eventide.language.grammar.nodes import (
     IN_WINDOWS,
     Clause,
+    CreateAlert,
     CreateBounds,
     CreateFunction,
     CreateInterfaces,
@@ -31,6 +33,7 @@ from eventide.language.grammar.nodes import (
     Order,
 )
 from eventide.language.grammar.source_text import (
+    AlertStatement,
     BoundsStatement,
     DropStatement,
     ExplainStatement,
@@ -54,6 +57,7 @@ from eventide.language.state_clauses import StateRequest
 from eventide.language.stream_bounds import relate_streams
 from eventide.language.warnings import Warning, about_operator, about_query, about_stream, warning_at
 from eventide.plan.binding import through
+from eventide.plan.declared.alert import AlertRule
 from eventide.plan.declared.program import NAME, Operator, Program, Step, reads, streams_below
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.rows import Queue, queued
@@ -76,6 +80,7 @@ class Builder:
     settings: dict[str, str] = field(default_factory=dict)
     functions: dict[str, Function] = field(default_factory=dict)
     interfaces: Interfaces = field(default_factory=Interfaces)
+    alerts: dict[str, AlertRule] = field(default_factory=dict)
     bare: int = 0
     about_bounds: list[tuple[str, exp.Expr]] = field(default_factory=list)
 
@@ -98,6 +103,8 @@ class Builder:
             return BoundsStatement(piece.place, piece.text)
         if isinstance(tree, CreateInterfaces):
             return InterfaceStatement(piece.place, piece.text, self.interfaces.declare(tree, self.streams, self.source))
+        if isinstance(tree, CreateAlert):
+            return AlertStatement(piece.place, piece.text, self._alert(tree))
         if isinstance(tree, Order):
             return self._order(tree, piece)
         raise self.source.error("this statement cannot be read", piece.offset)
@@ -301,6 +308,12 @@ class Builder:
         self.functions[found.name.lower()] = found
         return found.name
 
+    def _alert(self, tree: CreateAlert) -> str:
+        streams = {key: declared.stream for key, declared in self.streams.items()}
+        found = alert_of(tree, self.alerts, streams, self.queries, self.source)
+        self.alerts[found.name.lower()] = found
+        return found.name
+
     def _order(self, tree: Order, piece: StatementTokens) -> ScriptStatement:
         verb = tree.this
         if verb == "SHOW":
@@ -330,6 +343,7 @@ class Builder:
         # Operators that were put in go by the name of the query that needed them.
         while hidden := {k for k in self._hidden - read if read & _read_by(self.queries[k])}:
             read |= hidden
+        refuse_watched(key, self.alerts.values(), tree, self.source)
         readers = [known.query.name for known in self.queries.values() if not known.hidden and read & _read_by(known)]
         if readers:
             raise self.source.error(
