@@ -17,6 +17,7 @@ from eventide.language.join_forms import with_version
 from eventide.language.join_scope import called, joined_output, kind_of, see
 from eventide.language.joins import JoinReader, JoinStep
 from eventide.language.scope import Clock, NamedInput, Pending, Resolver, Scope, ScopeRelation, common_clock
+from eventide.language.state_clauses import StateRequest
 from eventide.plan.declared.join import JoinKind
 from eventide.plan.declared.query import RESERVED
 from eventide.plan.declared.rows import Rows
@@ -158,7 +159,9 @@ class EventJoin(EventRows):
         scope = see(Scope(sides[0][1].stream, {}, set(), sides[0][1].clock), inputs, preferred)
         is_inner = kind is JoinKind.INNER
         on = [*conditions, *(after if is_inner else ())]
-        reader = JoinReader(SourceText(""), lambda table, computed: sides[0][1], lambda *given: _nothing())
+        nowhere = SourceText("")
+        state = StateRequest(nowhere)
+        reader = JoinReader(nowhere, lambda table, computed: sides[0][1], lambda *given: _nothing(), state)
         step = JoinStep(NOWHERE if as_of is None else with_version(as_of), kind, inputs[1], sides[1][1], on, [])
         with _without_place():
             join = reader.pair(sides[0], sides[1], step, scope, [] if is_inner else list(after))
