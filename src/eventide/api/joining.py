@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from eventide.api.arguments import Expression, Length, condition_text, length, value_named
+from eventide.api.arguments import Expression, Length, condition_text, life, value_named
 from eventide.api.rows import NOWHERE, EventRows, Node
 from eventide.errors import DeclarationError, LanguageError
 from eventide.language.expression_text import column_of, conjuncts, unused
@@ -216,9 +216,9 @@ class EventJoin(EventRows):
 def _within(left: Node, right: Node, within: Length, owner: str) -> exp.Expr:
     """The condition that the times of both sides are at most so far apart."""
     if left._scope().clock.kind is TimeKind.SEQUENCE:
-        most: exp.Expr = exp.Literal.number(length(within, TimeKind.SEQUENCE, "within"))
+        most: exp.Expr = exp.Literal.number(life(within, TimeKind.SEQUENCE, "within"))
     else:
-        micros = length(within, TimeKind.TIMESTAMP, "within")
+        micros = life(within, TimeKind.TIMESTAMP, "within")
         most = exp.Interval(this=exp.Literal.string(str(micros)), unit=exp.Var(this="MICROSECOND"))
     apart = exp.Sub(this=_time_of(left, owner), expression=_time_of(right, owner))
     return exp.LTE(this=exp.Abs(this=apart), expression=most)

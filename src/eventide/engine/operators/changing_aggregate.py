@@ -6,8 +6,9 @@ round that brings rows of a group emits the new value of the group, once, which 
 *Forgotten*: when the heartbeat reaches the end of a life, the last row and the TTL, its value is emitted once more, as
 final, and the state is dropped; a later row begins anew. *Any cut*: of each group the last row that is emitted, and all
 final rows, are the same however the rows of the streams are cut into rounds, while every row comes before the heartbeat
-passes it; which values are shown in between says when rounds were. *The last life*: where rows out of order make two lives of a group, both open, its
-value is that of the later one; it is emitted again behind the end of the earlier one, so that it stays the last.
+passes it; which values are shown in between says when rounds were. *The last life*: where rows out of order make two
+lives of a group, both open, its value is that of the later one; it is emitted again behind the end of the earlier one,
+so that it stays the last.
 
 *State* is that of sessions; what a round has changed is forgotten when the next one begins.
 """

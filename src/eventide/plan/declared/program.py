@@ -97,8 +97,8 @@ class Program:
                 _refuse_endless(below, query.name)
                 if isinstance(query.window, SameWindow) and isinstance(below.window, SessionWindow):
                     raise DeclarationError(
-                        f"query {query.name!r} has the windows of {below.name!r}, and no two sessions are the same "
-                        "window: give it one of its own, [RANGE 1 hour]"
+                        f"query {query.name!r} has the windows of {below.name!r}, and no two {below.window.noun}s are "
+                        "the same window: give it one of its own, [RANGE 1 hour]"
                     )
             elif isinstance(query.window, SameWindow):
                 raise DeclarationError(
@@ -334,7 +334,7 @@ def why_not(query: Query, stream: Stream | None) -> str | None:
     if not stream.source:
         return f"stream {stream.name!r} is one source: name the columns that tell its sources (SOURCE BY)"
     if isinstance(query.window, SessionWindow):
-        return f"a {query.window.noun} closes with all sources together: give it windows of a fixed length"
+        return f"{query.window.noun}s close with all sources together: give it windows of a fixed length"
     if not isinstance(query.window, Window):
         return "rows of all sources are counted together: give it windows of time"
     if query.window.empty:

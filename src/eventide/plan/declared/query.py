@@ -259,7 +259,7 @@ class Query:
         if self.limit is not None and self.limit < 1:
             raise DeclarationError(f"query {self.name!r}: LIMIT {self.limit} shows nothing: give 1 or more")
         if isinstance(self.window, SessionWindow):
-            self._check_session()
+            self._check_session(self.window.noun)
         if self.sample is not None and not 0 < self.sample <= 1:
             raise DeclarationError(
                 f"query {self.name!r}: cannot take {self.sample} of the rows: give a share above 0, at most 1"
@@ -281,7 +281,7 @@ class Query:
                 f"query {self.name!r}: windows over a count of rows have no points in time: prod it EVERY so often"
             )
         if isinstance(self.window, SessionWindow):
-            self._check_prods_of_sessions(prods)
+            self._check_prods_of_sessions(prods, self.window.noun)
         values = tuple(item.name for item in self.select)
         for name, _ in prods.compare:
             if name not in values:
@@ -310,11 +310,11 @@ class Query:
                 f"query {self.name!r}: EMIT CHANGES shows all that a prod could ask for: drop the one or the other"
             )
 
-    def _check_session(self) -> None:
+    def _check_session(self, noun: str) -> None:
         """Every session is the only result of its window."""
         if self.order or self.limit is not None:
             raise DeclarationError(
-                f"query {self.name!r}: each session is a window of its own with one result, so ORDER BY and LIMIT have "
+                f"query {self.name!r}: each {noun} is a window of its own with one result, so ORDER BY and LIMIT have "
                 "nothing to choose from: drop them"
             )
         if isinstance(self.window, LifeWindow) and self.retain:
@@ -322,8 +322,8 @@ class Query:
                 f"query {self.name!r}: RETAIN is for windows, and STATE TTL says here how late a row may be: drop it"
             )
 
-    def _check_prods_of_sessions(self, prods: Prods) -> None:
-        owner = f"query {self.name!r}: a session that is open has no end yet"
+    def _check_prods_of_sessions(self, prods: Prods, noun: str) -> None:
+        owner = f"query {self.name!r}: a {noun} that is open has no end yet"
         if prods.needs_slides:
             raise DeclarationError(f"{owner}, so it has no points in time: prod it EVERY so often")
         if prods.estimate or prods.compare:
