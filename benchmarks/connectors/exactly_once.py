@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import psycopg
+from deltalake import DeltaTable
 
 from benchmarks.connectors.program import Life
 from benchmarks.connectors.topics import Answer, expected, new_topic, out_of_order, send
@@ -21,6 +23,7 @@ from benchmarks.harness import say
 from scripts.kafka_reader import committed_rows
 from scripts.kafka_server import KafkaServer
 from scripts.postgres_server import PostgresServer
+from scripts.spark_archive import java_options
 
 PARTITIONS = 3
 ROWS_OF_A_ROUND = 60
@@ -34,7 +37,8 @@ def measure(engine: str, kills: int, kafka: KafkaServer, postgres: PostgresServe
     topic, into = new_topic(kafka.servers, PARTITIONS), new_topic(kafka.servers, 2)
     send(kafka.servers, topic, rows, PARTITIONS)
     url, table = postgres.url, f"sums_{engine}"
-    life = Life(engine, str(folder / "state"), kafka.servers, topic, into, url, table, ROWS_OF_A_ROUND)
+    delta = str(folder / "delta")
+    life = Life(engine, str(folder / "state"), kafka.servers, topic, into, url, table, delta, ROWS_OF_A_ROUND)
     dice = random.Random(kills)
     deaths = 0
     while deaths < kills:
@@ -56,15 +60,18 @@ def measure(engine: str, kills: int, kafka: KafkaServer, postgres: PostgresServe
         "kills": deaths,
         **differences("kafka", right, answers_in_topic(kafka.servers, into)),
         **differences("postgres", right, answers_in_table(url, table)),
+        **differences("delta", right, answers_in_delta(delta)),
     }
 
 
 def lived(life: Life, folder: Path) -> int:
     """Run the program; how it ended."""
     file = life.written(folder / f"{uuid4().hex}.json")
+    # Most of a life that is soon killed is the start of its JVM.
+    environment = {"JAVA_TOOL_OPTIONS": java_options(Path(sys.prefix) / "spark.jsa")} | os.environ
     with (folder / "log.txt").open("ab") as log:
         command = [sys.executable, "-m", "benchmarks.connectors.program", str(file)]
-        return subprocess.run(command, stdout=log, stderr=log, check=False).returncode
+        return subprocess.run(command, stdout=log, stderr=log, env=environment, check=False).returncode
 
 
 def differences(name: str, right: Iterable[Answer], found: Iterable[Answer]) -> dict[str, int]:
@@ -88,6 +95,12 @@ def answers_in_table(url: str, table: str) -> list[Answer]:
     asked = f"SELECT extract(epoch FROM window_end)::bigint, k, total, n FROM {table}"
     with psycopg.connect(url) as connection:
         return [(int(end), int(k), int(total), int(n)) for end, k, total, n in connection.execute(asked)]
+
+
+def answers_in_delta(path: str) -> list[Answer]:
+    """The results in a Delta table."""
+    rows = DeltaTable(path).to_pyarrow_table(columns=["window_end", "k", "total", "n"]).to_pylist()
+    return [(int(row["window_end"].timestamp()), row["k"], row["total"], row["n"]) for row in rows]
 
 
 def seconds_of(text: str) -> int:
