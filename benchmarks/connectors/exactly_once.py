@@ -15,11 +15,13 @@ from pathlib import Path
 from uuid import uuid4
 
 import psycopg
+import pyarrow as pa
 from deltalake import DeltaTable
 
 from benchmarks.connectors.program import Life
 from benchmarks.connectors.topics import Answer, expected, new_topic, out_of_order, send
 from benchmarks.harness import say
+from eventide.storage.iceberg import catalog_of
 from scripts.kafka_reader import committed_rows
 from scripts.kafka_server import KafkaServer
 from scripts.postgres_server import PostgresServer
@@ -37,8 +39,8 @@ def measure(engine: str, kills: int, kafka: KafkaServer, postgres: PostgresServe
     topic, into = new_topic(kafka.servers, PARTITIONS), new_topic(kafka.servers, 2)
     send(kafka.servers, topic, rows, PARTITIONS)
     url, table = postgres.url, f"sums_{engine}"
-    delta = str(folder / "delta")
-    life = Life(engine, str(folder / "state"), kafka.servers, topic, into, url, table, delta, ROWS_OF_A_ROUND)
+    delta, lake = str(folder / "delta"), str(folder / "lake")
+    life = Life(engine, str(folder / "state"), kafka.servers, topic, into, url, table, delta, lake, ROWS_OF_A_ROUND)
     dice = random.Random(kills)
     deaths = 0
     while deaths < kills:
@@ -55,12 +57,13 @@ def measure(engine: str, kills: int, kafka: KafkaServer, postgres: PostgresServe
             say("both servers were killed and started again")
     if lived(life, folder) != 0:
         raise SystemExit("the program failed in its last life")
-    right = expected(rows)
+    right, ice = expected(rows), catalog_of({"warehouse": lake}).load_table("lake.sums")
     return {
         "kills": deaths,
         **differences("kafka", right, answers_in_topic(kafka.servers, into)),
         **differences("postgres", right, answers_in_table(url, table)),
-        **differences("delta", right, answers_in_delta(delta)),
+        **differences("delta", right, answers_in(DeltaTable(delta).to_pyarrow_table())),
+        **differences("iceberg", right, answers_in(ice.scan().to_arrow())),
     }
 
 
@@ -97,9 +100,9 @@ def answers_in_table(url: str, table: str) -> list[Answer]:
         return [(int(end), int(k), int(total), int(n)) for end, k, total, n in connection.execute(asked)]
 
 
-def answers_in_delta(path: str) -> list[Answer]:
-    """The results in a Delta table."""
-    rows = DeltaTable(path).to_pyarrow_table(columns=["window_end", "k", "total", "n"]).to_pylist()
+def answers_in(results: pa.Table) -> list[Answer]:
+    """The results in a table of a lake."""
+    rows = results.select(["window_end", "k", "total", "n"]).to_pylist()
     return [(int(row["window_end"].timestamp()), row["k"], row["total"], row["n"]) for row in rows]
 
 

@@ -1,8 +1,8 @@
 """`python -m benchmarks.connectors.program FILE`: the program that is killed; FILE says how and when, as JSON.
 
-It reads a topic, and writes the same windows into a topic, a table of PostgreSQL and a Delta table. At a step of the
-round that is named, or so many milliseconds later, it kills itself with SIGKILL: within a transaction, between it and
-the record, after that.
+It reads a topic, and writes the same windows into a topic, and into tables of PostgreSQL, Delta and Iceberg. At a step
+of the round that is named, or so many milliseconds later, it kills itself with SIGKILL: within a transaction, between
+it and the record, after that.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ CREATE QUERY sums_too AS SELECT k, sum(v) AS total, count(*) AS n FROM s [RANGE 
     INTO postgres '{table}' OPTIONS (url '{url}');
 CREATE QUERY sums_in_the_lake AS SELECT k, sum(v) AS total, count(*) AS n FROM s [RANGE {window} seconds] GROUP BY k
     INTO delta '{delta}';
+CREATE QUERY sums_in_ice AS SELECT k, sum(v) AS total, count(*) AS n FROM s [RANGE {window} seconds] GROUP BY k
+    INTO iceberg 'lake.sums' OPTIONS (warehouse '{warehouse}');
 """
 
 
@@ -46,6 +48,7 @@ class Life:
     url: str
     table: str
     delta: str
+    warehouse: str
     limit: int
     step: str = ""
     round: int = -1

@@ -15,6 +15,7 @@ import pytest
 
 from eventide.language.script import Script, read_script
 from eventide.plan.declared.stream import Stream
+from eventide.storage.iceberg import table_at
 from scripts.kafka_reader import committed_records
 from tests.commands.processes import Here
 from tests.docs.blocks import Block, tagged
@@ -58,6 +59,10 @@ def told_by(script: Script, printed: list[dict[str, object]], folder: Path) -> d
             continue
         if output.kind == "kafka":
             found[output.query] = len(committed_records(dict(output.options)["servers"], str(output.path)))
+            continue
+        if output.kind == "iceberg":
+            table = table_at(str(output.path), dict(output.options) | {"warehouse": str(folder / "lake")})
+            found[output.query] = 0 if table is None else table.scan().count()
             continue
         files = list((folder / output.path).iterdir()) if output.path is not None else []
         found[output.query] = len(files) or sum(row["query"] == output.query for row in printed)

@@ -100,6 +100,10 @@ LOCAL = "file:"
 """How Spark begins the name of a file that the driver can see itself."""
 
 
+ICEBERG_SINCE = "4.2"
+"""Since then a data source in Python can limit what a round takes."""
+
+
 def read_stream(spark: SparkSession, stream: Stream) -> DataFrame:
     """A streaming DataFrame with the declared columns and `_malformed`, but for those that are computed."""
     stream = stream.as_read
@@ -120,6 +124,8 @@ def read_stream(spark: SparkSession, stream: Stream) -> DataFrame:
             return _conforming(stream, frame, f"the table {given.path}")
         if given.format == "replay":
             return _replay(spark, stream, given, limits)
+        if given.format == "iceberg":
+            return _iceberg(spark, stream, limits)
         return _by_name(spark, stream, given, limits)
 
 
@@ -305,6 +311,19 @@ def _replay(spark: SparkSession, stream: Stream, given: Input, limits: Mapping[s
     options = {name: value for name, value in given.options if name.lower() == "partitions"}
     reader = spark.readStream.format("replay").schema(ddl(stream.columns, f"{MALFORMED} STRING"))
     return reader.options(schedule=planned(stream).path, **options, **limits).load()
+
+
+def _iceberg(spark: SparkSession, stream: Stream, limits: Mapping[str, str]) -> DataFrame:
+    """The rows of an Iceberg table, which tasks read with pyiceberg: it has no package for every version of Spark."""
+    if spark.version < ICEBERG_SINCE:
+        raise InputError(
+            f"stream {stream.name!r}: FROM iceberg needs Spark {ICEBERG_SINCE} or newer, and this is {spark.version}: "
+            "take the local engine"
+        )
+    from eventide.sources.iceberg.snapshots import snapshots_of
+    from eventide.sources.iceberg.spark import stream_of
+
+    return _conforming(stream, stream_of(spark, snapshots_of(stream), limits), "the Iceberg table")
 
 
 def _by_name(spark: SparkSession, stream: Stream, given: Input, limits: Mapping[str, str]) -> DataFrame:
