@@ -18,11 +18,17 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructField, StructType
 
+from eventide.errors import DeclarationError
+from eventide.plan.declared.stream import Stream
 from eventide.sources.commits import TablePlace
-from eventide.sources.iceberg.snapshots import IcebergFile, Snapshots
+from eventide.sources.iceberg.snapshots import IcebergFile, Snapshots, snapshots_of
+
+try:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
+except ModuleNotFoundError as missing:  # pragma: no cover - Spark 4.1 knows no limits of such a source
+    raise DeclarationError("FROM iceberg needs Spark 4.2 or newer: take the local engine") from missing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -106,8 +112,9 @@ class IcebergSource(DataSource):
         return IcebergReader(snapshots, to_arrow_schema(schema, timezone="UTC"), None if limit is None else int(limit))
 
 
-def stream_of(spark: SparkSession, snapshots: Snapshots, limits: Mapping[str, str]) -> DataFrame:
-    """The table as a streaming DataFrame with the columns that it has of those that are wanted."""
+def read_iceberg(spark: SparkSession, stream: Stream, limits: Mapping[str, str]) -> DataFrame:
+    """The table that a stream declares, with the columns that it has of those that are wanted."""
+    snapshots = snapshots_of(stream)
     spark.dataSource.register(IcebergSource)
     reader = spark.readStream.format(FORMAT).schema(readable(snapshots.schema()))
     return reader.options(snapshots=json.dumps(asdict(snapshots)), **limits).load()
