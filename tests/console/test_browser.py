@@ -139,6 +139,15 @@ def test_a_session_that_may_only_read_cannot_refresh(browser: Browser, run: Free
 
 
 @pytest.mark.slow
+def test_the_page_of_the_plan_draws_heartbeats_on_their_way(browser: Browser, run: Freeway) -> None:
+    with opened(browser, run.console.link()) as page:
+        go(page, "plan")
+        page.wait_for_selector("#traces .trace rect.waits")
+        told = str(page.locator("#traces .trace svg").first.get_attribute("aria-label"))
+        assert "of readings" in told
+        assert f"waits for {SILENT} of stream readings" in page.inner_text("#traces")
+
+
 def test_why_is_told_in_the_words_of_the_command(browser: Browser, run: Freeway, here: Here) -> None:
     Path("freeway.sql").write_text(SCRIPT)
     said = here("why", "freeway.sql", "speeds", "--checkpoint", str(run.endpoint.folder)).out.splitlines()

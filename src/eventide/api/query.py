@@ -146,8 +146,8 @@ class ContinuousQuery(NamedRows, Startable):
         """Let rows wait in a queue before `expensive` functions, so that rounds (micro-batches) stay short.
 
         - `rows`: how many rows pass in a round; without it, as many as take about half a second.
-        - `sideline`: set bursts aside. Rows that still wait when their window is over and prodded pass when no new row
-          waits.
+        - `sideline`: set bursts aside. If a pane has more rows than the function can take in its length, those that
+          still wait when their window is over and prodded pass when no new row waits.
         - `one_in`: also let one of them pass after so many new rows.
         - `within`: also let them pass before all others, so long after they were set aside.
 

@@ -1,4 +1,4 @@
-"""The arguments of the commands that look at a run from outside: `console` and `watch`.
+"""The arguments of the commands that look at a run from outside: `console`, `trace` and `watch`.
 
 Law: as in `arguments.py`, each function loads what it calls when it is called.
 """
@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from eventide.cli.arguments import Debug
+from eventide.cli.arguments import Debug, Json
 
 
 def console(
@@ -33,6 +33,24 @@ def console(
     from eventide.commands.console import show_run
 
     show_run(checkpoint, None if file is None else str(file), listen, read_only)
+
+
+def trace(
+    checkpoint: Annotated[
+        str, typer.Option(metavar="DIR", help="The checkpoint it runs with, or ran with.", show_default=False)
+    ],
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE.sql", help="The script. Default: as the checkpoint keeps it.", show_default=False),
+    ] = None,
+    last: Annotated[int, typer.Option(metavar="N", help="How many heartbeats are shown, the newest first.")] = 5,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Follow heartbeats from their sources through every operator, with the time they waited in each."""
+    from eventide.commands.trace import trace_run
+
+    trace_run(checkpoint, None if file is None else str(file), last, json)
 
 
 def watch(

@@ -56,7 +56,7 @@ def _show_record(checkpoint: str, file: str | None, address: Address) -> None:
     from eventide.console.lifecycle import RecordConsole
     from eventide.console.subject import StoppedSubject
 
-    script = _script(checkpoint, file)
+    script = kept_script(checkpoint, file)
     scheduling = RunSettings.of(script.settings).scheduling
     progress = read_progress(as_run(script.program, scheduling.heartbeats), checkpoint, None, scheduling)
     with RecordConsole(StoppedSubject(progress, Storage.at(checkpoint, make=False)), address) as console:
@@ -66,7 +66,8 @@ def _show_record(checkpoint: str, file: str | None, address: Address) -> None:
             threading.Event().wait()
 
 
-def _script(checkpoint: str, file: str | None) -> Script:
+def kept_script(checkpoint: str, file: str | None) -> Script:
+    """The script that a run has kept beside its rounds, or the one that is named."""
     if file is not None:
         return script_of(file)
     try:

@@ -15,7 +15,12 @@ from eventide.plan.declared.program import Step, reads
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.stream import TimeKind
 from eventide.report.plan import described
+from eventide.report.traces import visit_words
 from eventide.report.why import operator_words, window_words
+from eventide.telemetry.tracing import traces_data
+
+TRACES = 3
+"""So many heartbeats are drawn that are on their way, and as many that are over."""
 
 
 def plan_view(look: Look) -> dict[str, Any]:
@@ -54,7 +59,7 @@ def plan_view(look: Look) -> dict[str, Any]:
         node["lag"] = _behind(node["bound"], latest[step.name])
         nodes.append(node)
     chosen = look.asked.get("node", "")
-    return {"nodes": nodes, "edges": edges, "node": chosen, "why": _why(standing, chosen)}
+    return {"nodes": nodes, "edges": edges, "node": chosen, "why": _why(standing, chosen), **_heartbeats(standing)}
 
 
 def plan_texts(standing: Standing) -> dict[str, Any]:
@@ -103,6 +108,15 @@ def _waited_for(found: QueryStatus | None) -> set[str]:
         below = one.get("waits_for")
         ahead += below if isinstance(below, list) else [below] if isinstance(below, dict) else []
     return names
+
+
+def _heartbeats(standing: Standing) -> dict[str, Any]:
+    """The newest heartbeats on their way, with what each waits for in words, and how long all waited at each step."""
+    data = traces_data(standing.traces, standing.progress, TRACES)
+    for trace in data["traces"]:
+        for visit in trace["visits"]:
+            visit["words"] = visit_words(visit)
+    return data
 
 
 def _why(standing: Standing, name: str) -> str | None:

@@ -108,12 +108,13 @@ def headers_of(scope: Scope, limits: Limits) -> dict[str, str]:
 
 
 def endpoint_routes(questions: Questions, metrics: Metrics) -> list[Route]:
-    """Early results, status, why, alerts, the names of queries, and metrics."""
+    """Early results, status, why, alerts, traces of heartbeats, the names of queries, and metrics."""
     return [
         route("POST", "/prod", (), lambda _, body: questions.prod(asked_of(body, PROD_KEYS))),
         route("GET", "/status", (), lambda _, __: as_json(questions.status())),
         route("GET", "/why", ("query",), lambda asked, _: as_json(questions.why(asked.get("query")))),
         route("GET", "/alerts", (), lambda _, __: as_json(questions.alerts())),
+        route("GET", "/traces", (), lambda _, __: as_json(questions.traces())),
         route("GET", "/queries", (), lambda _, __: as_json(questions.queries())),
         route("GET", "/metrics", (), lambda _, __: metrics.text(), CONTENT_TYPE),
     ]

@@ -17,7 +17,8 @@ from sqlglot import exp
 from eventide.language.expression_text import all_of, column_of, spark_text
 from eventide.language.grammar.nodes import IN_WINDOWS, Amounts
 from eventide.language.grammar.source_text import SourceText
-from eventide.language.join_conditions import JoinInput, bare, tables_of, take_apart
+from eventide.language.join_conditions import take_apart
+from eventide.language.join_times import JoinInput, bare, tables_of
 from eventide.language.scope import Scope
 from eventide.plan.declared.join import Band, JoinKind, Lookup, Side
 from eventide.plan.declared.stream import Derived, Stream

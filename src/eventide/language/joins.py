@@ -15,10 +15,11 @@ from sqlglot import exp
 
 from eventide.language.expression_text import all_of, column_of, conjuncts, spark_text, unused
 from eventide.language.grammar.source_text import SourceText
-from eventide.language.join_conditions import ConditionParts, JoinInput, bare, take_apart
+from eventide.language.join_conditions import ConditionParts, take_apart
 from eventide.language.join_forms import LookupReader, version_of, window_band
 from eventide.language.join_scope import (
     called,
+    endless,
     joined_output,
     kind_of,
     of_unknown_length,
@@ -26,6 +27,7 @@ from eventide.language.join_scope import (
     see,
     unrelated,
 )
+from eventide.language.join_times import JoinInput, bare
 from eventide.language.scope import Clock, Hide, NamedInput, Pending, Resolver, Scope, is_lambda_name, over, place_of
 from eventide.plan.declared.join import Join, JoinKind, Lookup, Side
 from eventide.plan.expressions.parse import aggregates_in
@@ -188,9 +190,12 @@ class JoinReader:
         parts = take_apart(on, JoinInput(*left), JoinInput(*right))
         if (band := window_band(left[1], right[1], step.node, self.source)) is not None:
             parts.bands.append(band)
-        if not parts.bands:
+        if parts.is_without_end():
             if parts.open:
                 raise of_unknown_length(self.source, on) or one_sided(self.source, parts.open[0], scope)
+            if parts.bands:
+                sides_of = {left[0]: joined or [left], right[0]: [right]}
+                raise endless(self.source, step.node, sides_of, parts.without_end[0].alias)
             raise of_unknown_length(self.source, on) or unrelated(self.source, step.node, joined or [left], right)
         _place_conditions(parts, step.kind)
         sides = []

@@ -30,7 +30,7 @@ from eventide.eventtime.policies.wrappers.timeout import Timeout
 from eventide.language.create_stream import DeclaredStream
 from eventide.language.grammar.source_text import SourceText, offset_of
 from eventide.language.policies import POLICIES as POLICY_CLAUSES
-from eventide.plan.declared.join import JoinKind, Lookup
+from eventide.plan.declared.join import Join, JoinKind, Lookup
 from eventide.plan.declared.over import Over
 from eventide.plan.declared.program import Operator
 from eventide.plan.declared.query import Query
@@ -148,6 +148,9 @@ def about_operator(operator: Operator, tree: exp.Expr, streams: Mapping[str, Str
     """What to say about a merge or join: it waits for the slowest of its inputs (STREAM paper, section 5)."""
     if isinstance(operator, Over) and operator.awaits_rows:
         yield "a row waits for the next one of its group, however late that is, and whoever reads it waits too", tree
+    if isinstance(operator, Join) and (said := _ends_of_rows(operator)):
+        limit = "a comparison of the times of both sides, as in AND b.ts <= a.ts + INTERVAL 1 DAY, would limit it"
+        yield f"rows are kept until {' and '.join(said)} has passed, however far off that is; {limit}", tree
     for name in operator.inputs:
         stream = streams.get(name.lower())
         if stream is None or stream.table is not None or len(operator.inputs) < 2 or not _stands_still(stream):
@@ -155,6 +158,17 @@ def about_operator(operator: Operator, tree: exp.Expr, streams: Mapping[str, Str
         waits = _waiting(operator, name)
         if waits is not None:
             yield f"when {name!r} falls silent, its time stands still, and {waits}; add TIMEOUT to {name!r}", tree
+
+
+def _ends_of_rows(join: Join) -> list[str]:
+    """What only rows say of how long they are kept; nothing where a band has both ends."""
+    if any(band.is_closed for band in join.bands):
+        return []
+    ends = [band for band in join.bands if band.low is None]
+    begins = [band for band in join.bands if band.high is None]
+    of_left = {band.left for band in ends} - {band.left for band in begins}
+    of_right = {band.right for band in begins} - {band.right for band in ends}
+    return [f"{join.left.alias}.{sql}" for sql in of_left] + [f"{join.right.alias}.{sql}" for sql in of_right]
 
 
 def _waiting(operator: Operator, idle: str) -> str | None:

@@ -110,9 +110,9 @@ def _band(written: Sequence[Any], kind: TimeKind) -> Band:
     return Band(str(left), str(right), low, high)
 
 
-def _edge(written: Any, kind: TimeKind) -> int:
-    """A number, or a length of time such as `5 s`; a band may relate numbers although times are no numbers."""
-    if isinstance(written, int):
+def _edge(written: Any, kind: TimeKind) -> int | None:
+    """A number, a length of time such as `5 s`, or null; a band may relate numbers although times are no numbers."""
+    if written is None or isinstance(written, int):
         return written
     text = str(written)
     return -length(text[1:], kind) if text.startswith("-") else length(text, kind)

@@ -158,9 +158,9 @@ class EngineState:
             other = stream.time != program.stream(stream.rows_of).time
             if before and other and read in self.evolution.of(STREAM, Begin.PRESENT):
                 raise CheckpointError(
-                    f"query {name!r} cannot begin in the midst of stream {stream.rows_of!r}: nobody has kept which times "
-                    f"{stream.time!r} the {before:,} rows had that came. Let it read them again (backfill), or give the "
-                    "changed program another checkpoint"
+                    f"query {name!r} cannot begin in the midst of stream {stream.rows_of!r}: nobody has kept which "
+                    f"times {stream.time!r} the {before:,} rows had that came. Let it read them again (backfill), or give "
+                    "the changed program another checkpoint"
                 )
 
     @property

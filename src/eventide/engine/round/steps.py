@@ -23,7 +23,7 @@ from eventide.engine.relations.relation import Relation
 from eventide.engine.round.advance import RunningOperators
 from eventide.engine.round.heartbeats import HeartbeatStep, Ingestion
 from eventide.engine.round.reduce import Reduction
-from eventide.engine.round.report import RoundInput, RoundReport
+from eventide.engine.round.report import RoundInput, RoundReport, RoundTimes, Stretch
 from eventide.engine.round.results import results_of, schema_of
 from eventide.engine.round.side_tables import LATE, REJECTS, late_by_source, reasons_of
 from eventide.plan.declared.query import added_columns
@@ -47,13 +47,14 @@ class RoundSteps:
     def run(self, given: RoundInput) -> RoundReport:
         """The steps of a round, in their order."""
         engine = self.engine
-        seconds: dict[str, float] = {}
+        began, origin = time.time(), time.perf_counter()
+        worked: dict[str, Stretch] = {}
 
         @contextmanager
         def step(name: str) -> Iterator[None]:
             started = time.perf_counter()
             yield
-            seconds[name] = time.perf_counter() - started
+            worked[name] = started, time.perf_counter()
             engine.observer(given.number, name)
 
         engine.executor.files.begin(given.number)
@@ -75,7 +76,7 @@ class RoundSteps:
             reasons = reasons_of(engine.executor, rejected.values())
         with step("commit"):
             self._commit(given, advanced, early, results)
-        engine.seconds = seconds
+        engine.seconds = seconds = {name: end - start for name, (start, end) in worked.items()}
         rows = sum(reductions[one.name].cells.rows for one in engine.program.inputs if one.name in reductions)
         if reductions:
             engine.last_rows = rows
@@ -101,15 +102,17 @@ class RoundSteps:
             sinks,
             {name: one for name in reductions if (one := engine.streams[name].arrivals) is not None},
             late_by_source(ingestion.late),
+            RoundTimes(began, _since(origin, worked), _since(origin, {**reading, **advanced.turns})),
+            {name: beats.by_source for name, beats in ingestion.heartbeats.items()},
         )
 
-    def _reduce(self, given: RoundInput) -> tuple[dict[str, Reduction], dict[str, float]]:
-        """What was read of each stream, and the seconds that it took."""
+    def _reduce(self, given: RoundInput) -> tuple[dict[str, Reduction], dict[str, Stretch]]:
+        """What was read of each stream, and from when to when."""
         engine = self.engine
         engine.backend.bring(given.rows, few=engine.last_rows < FEW_ROWS)
         groups = [group for group in engine.program.reduced_together if group[0].rows_of in given.rows]
 
-        seconds: dict[str, float] = {}
+        reading: dict[str, Stretch] = {}
 
         def reduced(group: tuple[Stream, ...]) -> Reduction:
             started, name = time.perf_counter(), group[0].name
@@ -117,14 +120,15 @@ class RoundSteps:
             reduction = engine.reduce_step.run(
                 engine.reducers[name], operators, engine.streams[name], given.clock, given.number
             )
-            seconds[name] = time.perf_counter() - started
+            reading[name] = started, time.perf_counter()
             return reduction
 
         found: dict[str, Reduction] = {}
         for group, one in zip(groups, engine.backend.together([partial(reduced, g) for g in groups]), strict=True):
             found[group[0].name] = one
-            found.update((twin.name, replace(one, rejected=())) for twin in group[1:])
-        return found, seconds
+            for twin in group[1:]:
+                found[twin.name], reading[twin.name] = replace(one, rejected=()), reading[group[0].name]
+        return found, reading
 
     def _heartbeats(self, given: RoundInput, reductions: Mapping[str, Reduction]) -> Ingestion:
         engine = self.engine
@@ -137,12 +141,13 @@ class RoundSteps:
 
     @staticmethod
     def _work(
-        reductions: Mapping[str, Reduction], reading: Mapping[str, float], advanced: RunningOperators
+        reductions: Mapping[str, Reduction], reading: Mapping[str, Stretch], advanced: RunningOperators
     ) -> dict[str, Work]:
         """What was done for each stream and operator; out of a stream come the rows that its readers want."""
         rows_in, wanted = advanced.ingestion.rows_in, advanced.ingestion.wanted
         found = {
-            name: Work(one.cells.rows, wanted.get(name, 0), reading.get(name, 0.0)) for name, one in reductions.items()
+            name: Work(one.cells.rows, wanted.get(name, 0), reading[name][1] - reading[name][0])
+            for name, one in reductions.items()
         }
         for name, seconds in advanced.seconds.items():
             found[name] = Work(rows_in.get(name, 0), advanced.outputs[name].final.rows, seconds)
@@ -205,3 +210,8 @@ class RoundSteps:
         engine.early.commit(early, states)
         if engine.on_cluster() != placed:
             engine.write_statements()
+
+
+def _since(origin: float, worked: Mapping[str, Stretch]) -> dict[str, Stretch]:
+    """Readings of the processor's clock as seconds after one of them."""
+    return {name: (start - origin, end - origin) for name, (start, end) in worked.items()}
