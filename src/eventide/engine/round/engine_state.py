@@ -159,8 +159,8 @@ class EngineState:
             if before and other and read in self.evolution.of(STREAM, Begin.PRESENT):
                 raise CheckpointError(
                     f"query {name!r} cannot begin in the midst of stream {stream.rows_of!r}: nobody has kept which "
-                    f"times {stream.time!r} the {before:,} rows had that came. Let it read them again (backfill), or give "
-                    "the changed program another checkpoint"
+                    f"times {stream.time!r} the {before:,} rows had that came. Let it read them again (backfill), or "
+                    "give the changed program another checkpoint"
                 )
 
     @property
