@@ -236,7 +236,10 @@ def _run(script: Script, text: str, request: RunRequest) -> None:
         endpoint = listening(engine, at, not request.no_listen, quiet=bounded)
         if request.console is not None:
             show_console(engine, endpoint)
+        if bounded and script.alerts:
+            say("a run to the end of what is there now is not watched: alerts of the script are not raised")
         if not bounded:
+            watch(engine).add(script.alerts)
             board = watch(engine).board
             if request.webhook is not None:
                 board.listen(Webhook(request.webhook).tell)

@@ -3,7 +3,8 @@
 Laws. Three and more inputs are joins of joins: all but the last are operators of their own, hidden. A condition of
 WHERE goes into the first join that knows all its columns, where that cannot change the answer: into an inner join above
 which no right or full outer join stands. What is said of one side of an inner join is said before rows are joined. A
-join that relates no times of its two sides is refused: it could never let go of a row (Gigascope paper, section 5.5).
+join that relates no times of its two sides has pairs that are at most as far apart as STATE TTL says. Without, it is
+refused: it could never let go of a row (Gigascope paper, section 5.5).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from sqlglot import exp
 from eventide.language.expression_text import all_of, column_of, conjuncts, spark_text, unused
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.join_conditions import ConditionParts, take_apart
-from eventide.language.join_forms import LookupReader, version_of, window_band
+from eventide.language.join_forms import LookupReader, band_of_life, version_of, window_band
 from eventide.language.join_scope import (
     called,
     endless,
@@ -29,6 +30,7 @@ from eventide.language.join_scope import (
 )
 from eventide.language.join_times import JoinInput, bare
 from eventide.language.scope import Clock, Hide, NamedInput, Pending, Resolver, Scope, is_lambda_name, over, place_of
+from eventide.language.state_clauses import StateRequest
 from eventide.plan.declared.join import Join, JoinKind, Lookup, Side
 from eventide.plan.expressions.parse import aggregates_in
 
@@ -61,6 +63,7 @@ class JoinReader:
     """What an input is; with True, its computed columns are computed before the join."""
 
     hide: Hide
+    state: StateRequest
 
     def read(self, select: exp.Select) -> Scope:
         """What the SELECT sees: the last join, which has no name yet."""
@@ -188,7 +191,10 @@ class JoinReader:
             chosen = [resolver.spelled_out(one, scope) for one in where]
             return LookupReader(self.source).read(left, right, step.kind, on, None, chosen, step.node, joined or [left])
         parts = take_apart(on, JoinInput(*left), JoinInput(*right))
-        if (band := window_band(left[1], right[1], step.node, self.source)) is not None:
+        both = (left[1], right[1], step.node, self.source)
+        if (band := window_band(*both)) is not None:
+            parts.bands.append(band)
+        if parts.is_without_end() and (band := band_of_life(*both, self.state)) is not None:
             parts.bands.append(band)
         if parts.is_without_end():
             if parts.open:
