@@ -106,6 +106,10 @@ def run(
     webhook: Annotated[
         str | None, typer.Option(metavar="URL", help="Send every alert there, as JSON: when raised, and when cleared.")
     ] = None,
+    otlp: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Send spans of rounds and heartbeats to this collector of OpenTelemetry."),
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Run the queries of a script, and show their results as they come."""
@@ -126,6 +130,7 @@ def run(
             no_listen=no_listen,
             console=console,
             webhook=webhook,
+            otlp=otlp,
             replace=replace,
             log=log,
             accept=accept,
