@@ -34,7 +34,7 @@ from eventide.language.scope import (
     over_stream,
     stars_in,
 )
-from eventide.language.subqueries import as_semi_join
+from eventide.language.subqueries import as_semi_join, has_scalars
 from eventide.plan.declared.rows import Rows, sampled
 from eventide.plan.expressions.parse import aggregates_in
 
@@ -189,7 +189,9 @@ class FromReader:
         select = as_semi_join(select, self.source, lambda table: self._columns(table, ctes))
         if select.args.get("joins"):
             self._refuse_window_tables(select)
-            joins = JoinReader(self.source, lambda table, computed: self._side(table, ctes, computed), self.hide)
+            joins = JoinReader(
+                self.source, lambda table, computed: self._side(table, ctes, computed), self.hide, self.queries
+            )
             level = joins.read(select)
             self._add_window(select, level)
             return select, level
@@ -341,6 +343,7 @@ class FromReader:
             isinstance(below, exp.Select)
             and (
                 any(below.args.get(key) for key in OWN)
+                or has_scalars(below)
                 or any(aggregates_in(e) or e.find(exp.Window) is not None for e in below.expressions)
             )
         ):

@@ -8,15 +8,15 @@ join that relates no times of its two sides is refused: it could never let go of
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from eventide.language.expression_text import all_of, column_of, conjuncts, spark_text, unused
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.join_conditions import ConditionParts, take_apart
-from eventide.language.join_forms import LookupReader, version_of, window_band
+from eventide.language.join_forms import BY_WINDOW, LookupReader, check_same_windows, version_of, window_band
 from eventide.language.join_scope import (
     called,
     endless,
@@ -28,7 +28,18 @@ from eventide.language.join_scope import (
     unrelated,
 )
 from eventide.language.join_times import JoinInput, bare
-from eventide.language.scope import Clock, Hide, NamedInput, Pending, Resolver, Scope, is_lambda_name, over, place_of
+from eventide.language.scope import (
+    Clock,
+    Hide,
+    NamedInput,
+    Pending,
+    Resolver,
+    Scope,
+    ScopeRelation,
+    is_lambda_name,
+    over,
+    place_of,
+)
 from eventide.plan.declared.join import Join, JoinKind, Lookup, Side
 from eventide.plan.expressions.parse import aggregates_in
 
@@ -61,6 +72,7 @@ class JoinReader:
     """What an input is; with True, its computed columns are computed before the join."""
 
     hide: Hide
+    queries: Mapping[str, ScopeRelation] = field(default_factory=dict)
 
     def read(self, select: exp.Select) -> Scope:
         """What the SELECT sees: the last join, which has no name yet."""
@@ -144,6 +156,8 @@ class JoinReader:
             before = [*before, step.input]
             right = (step.input.alias, step.level)
             scope = see(Scope(step.level.stream, {}, set(), step.level.clock), before, preferred)
+            if step.node.meta.get(BY_WINDOW):
+                check_same_windows(step.node.this, left[1], right[1], self.queries, self.source)
             join = self.pair(left, right, step, scope, rest if last else [], joined)
             joined = [*joined, right]
             speaks = used(steps[number:], [] if last else rest)
