@@ -31,6 +31,13 @@ def test_every_name_gives_its_sink() -> None:
         ("memory", "out", {}, "a sink of format 'memory' writes no files: leave 'out' out"),
         ("csv", "out", {"header": "no"}, "a sink of format 'csv' has no option 'header'; it has none"),
         ("console", None, {"rows": "many"}, "rows='many' is not a number of rows"),
+        ("kafka", "t", {"servers": "a", "value.format": "xml"}, "value.format 'xml' is not known: use json or avro"),
+        (
+            "kafka",
+            "t",
+            {"servers": "a", "value.registry": "b"},
+            "registry is for values in Avro: add value.format 'avro'",
+        ),
         ("kafka", "t", {}, r"INTO kafka needs the option servers: OPTIONS \(servers 'localhost:9092'\)"),
         ("kafka", "t", {"acks": "1"}, "a sink of format 'kafka' has no option 'acks'; it has servers, key, headers"),
         ("postgres", None, {}, "a sink of format 'postgres' needs a table: INTO postgres 'table'"),

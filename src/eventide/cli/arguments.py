@@ -163,12 +163,15 @@ def check(
 def explain(
     file: Script,
     json: Json = False,
+    html: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write it as a page, too: one file, no network needed.")
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Show the plan of a script: time, windows, what is kept, what runs where, and the SQL of each step."""
     from eventide.commands.explain import explain_file
 
-    explain_file(str(file), json)
+    explain_file(str(file), json, html)
 
 
 def why(
@@ -296,6 +299,9 @@ def profile(
     plot: Annotated[
         str | None, typer.Option(metavar="DIR", help="Draw plots (PNG and SVG) into this directory.")
     ] = None,
+    html: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write a page of tables and plots: one file, no network needed.")
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Show the disorder of a recording, and what each policy would have lost and waited on it."""
@@ -314,6 +320,7 @@ def profile(
             policies=policy or [],
             json=json,
             plot=plot,
+            html=html,
         )
     )
 

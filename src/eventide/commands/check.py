@@ -46,7 +46,7 @@ from eventide.report.plan import bound_steps
 from eventide.sinks.sink import Memory
 from eventide.sources.arrow_types import matched, readable_type
 from eventide.sources.local_input import INPUTS, Batches, unknown_input
-from eventide.sources.options import split_options
+from eventide.sources.options import VALUES, split_options, unknown_format
 
 MOST_PARTS = 60
 """Programs with more streams, queries and operators are not tried: a round over many of them takes long."""
@@ -259,15 +259,24 @@ def _wrong_record(stream: Stream) -> str | None:
     if stream.input is None:
         return None
     given, prefix = stream.input, f"{stream.input.format.lower()}_"
-    kind = split_options(given)[0].get("format")
-    if kind is not None and kind not in ("json", "csv"):
-        return f"stream {stream.name!r}: value.format {kind!r} is not known: use json or csv"
-    if prefix == "kafka_" and kind is not None:
-        beside = [column for column in stream.columns if column.name.lower().startswith(prefix)]
-        try:
-            matched(f"stream {stream.name!r}", beside, KAFKA_RECORD, "a record of kafka")
-        except EventideError as error:
-            return str(error)
+    of_value = split_options(given)[0]
+    kind, owner = of_value.get("format"), f"stream {stream.name!r}"
+    if kind is not None and kind not in VALUES:
+        return str(unknown_format(owner, kind))
+    beside = [column for column in stream.columns if column.name.lower().startswith(prefix)]
+    try:
+        if prefix == "kafka_" and kind is not None:
+            matched(owner, beside, KAFKA_RECORD, "a record of kafka")
+        if kind == "avro":
+            from eventide.sources.avro_values import AvroValues
+
+            values = AvroValues.of(
+                owner, [column for column in stream.as_read.columns if column not in beside], of_value
+            )
+            if values.is_written_out:
+                values.opened()
+    except EventideError as error:
+        return str(error)
     return None
 
 

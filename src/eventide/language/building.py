@@ -162,9 +162,9 @@ class Builder:
         output = output_of(name, output_clauses, self.source)
         self._check_directory(output, tree)
         at_once = next((clause for clause in clauses if clause.this == AT_ONCE), None)
-        known = self._compiled(name, tree.expression, {}, ordered=at_once is None)
         state = StateRequest.of(clauses, self.source)
-        (state.refuse_for_rows if known.operator is not None else state.refuse_where_windows_close)()
+        known = self._compiled(name, tree.expression, {}, state, ordered=at_once is None)
+        known = self.queries[name.lower()] = replace(known, query=state.settled(known.query))
         waits = "a window is emitted when it is over" if known.operator is None else "OVER waits for those before them"
         if at_once is not None and (known.operator is None or looks_around(tree.expression)):
             raise self.source.error(f"{AT_ONCE} is for rows, and {waits}", at_once, "leave it out")
@@ -181,19 +181,25 @@ class Builder:
         return name
 
     def _compiled(
-        self, name: str, tree: exp.Expr, above: Mapping[str, exp.Expr], hidden: bool = False, ordered: bool = True
+        self,
+        name: str,
+        tree: exp.Expr,
+        above: Mapping[str, exp.Expr],
+        state: StateRequest,
+        hidden: bool = False,
+        ordered: bool = True,
     ) -> ScopeRelation:
         """Take a SELECT in under a name, and those below it under names made of it."""
 
         def made(below: exp.Expr, around: Mapping[str, exp.Expr]) -> ScopeRelation:
             # Whoever reads rows needs no order: a window and a join find their own, and a merge makes one.
-            return self._compiled(self._free(f"{name}_below"), below, around, hidden=True, ordered=False)
+            return self._compiled(self._free(f"{name}_below"), below, around, state, hidden=True, ordered=False)
 
         def hide(operator: Operator, columns: tuple[Column, ...], clock: Clock, at: exp.Expr) -> ScopeRelation:
             one = replace(operator, name=self._free(operator.name or f"{name}_below"))
             return self._take_in(ScopeRelation(one, at, columns, clock, hidden=True))
 
-        origin = FromReader(self.source, self.streams, self.queries, made, hide, self.interfaces)
+        origin = FromReader(self.source, self.streams, self.queries, made, hide, self.interfaces, state)
         tree = tree.transform(in_spark_words)
         while isinstance(tree, exp.Subquery | exp.Paren):
             tree = tree.this

@@ -24,6 +24,7 @@ from eventide.language.grammar.source_text import SourceText
 from eventide.language.join_conditions import take_apart
 from eventide.language.join_times import JoinInput, bare, tables_of
 from eventide.language.scope import Scope, ScopeRelation
+from eventide.language.state_clauses import StateRequest
 from eventide.plan.declared.join import Band, JoinKind, Lookup, Side
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.stream import Derived, Stream
@@ -143,11 +144,21 @@ def window_band(left: Scope, right: Scope, node: exp.Expr, source: SourceText) -
                 "give both a [RANGE ..], or neither; windows over pairs are WINDOW [RANGE ..] behind the joins",
             )
         lengths.append(_length(level, source))
+    return _between(left, right, 1 - lengths[1], lengths[0] - 1, node, source)
+
+
+def band_of_life(left: Scope, right: Scope, node: exp.Expr, source: SourceText, state: StateRequest) -> Band | None:
+    """How far the times of the two sides may lie apart by STATE TTL; None where that is not said."""
+    length = state.length(Amounts(source, left.clock.kind))
+    return None if length is None else _between(left, right, -length, length, node, source)
+
+
+def _between(left: Scope, right: Scope, low: int, high: int, node: exp.Expr, source: SourceText) -> Band:
     if _is_sequence(left) != _is_sequence(right):
         raise source.error("one side counts in numbers and the other in time", node)
     shift = _ahead(right.stream) - _ahead(left.stream)
     times = [spark_text(column_of(level.stream.time or STAMP)) for level in (left, right)]
-    return Band(times[0], times[1], shift + 1 - lengths[1], shift + lengths[0] - 1)
+    return Band(times[0], times[1], shift + low, shift + high)
 
 
 def _length(level: Scope, source: SourceText) -> int:

@@ -185,7 +185,13 @@ ROWS = "20"
 OPTIONS = {
     "console": ("rows",),
     "delta": ("mode", "key"),
-    "kafka": ("servers", "key", "headers"),
+    "kafka": (
+        "servers",
+        "key",
+        "headers",
+        "value.format",
+        *(f"value.registry{one}" for one in ("", ".user", ".password")),
+    ),
     "postgres": ("url", "mode", "key", "user", "password"),
 }
 """What each sink with options is called in messages."""
@@ -232,11 +238,12 @@ def sink_of(
         return Postgres(given.pop("url"), path, key=_names(given.pop("key", "")), **given)
     if name == "kafka":
         from eventide.sinks.kafka import Kafka
+        from eventide.sinks.values import values_of
 
         assert path is not None
         client = {name.removeprefix(CLIENT): value for name, value in given.items() if name.startswith(CLIENT)}
         key, headers = (_names(given.get(option, "")) for option in ("key", "headers"))
-        return Kafka(given["servers"], path, key=key, headers=headers, settings=client)
+        return Kafka(given["servers"], path, key=key, headers=headers, values=values_of(path, given), settings=client)
     from eventide.sinks.console import Console
 
     return Console(int(given.get("rows", ROWS)))
@@ -272,8 +279,12 @@ def check_sink(format: str, path: str | None = None, options: Mapping[str, str] 
         raise DeclarationError(
             "INTO postgres needs the option url: OPTIONS (url 'postgresql://user@host:5432/database')"
         )
-    if name == "kafka" and "servers" not in given:
-        raise DeclarationError("INTO kafka needs the option servers: OPTIONS (servers 'localhost:9092')")
+    if name == "kafka":
+        if "servers" not in given:
+            raise DeclarationError("INTO kafka needs the option servers: OPTIONS (servers 'localhost:9092')")
+        from eventide.sinks.values import values_of
+
+        values_of(path or "", given)
     if "mode" in given and given["mode"] not in MODES:
         raise DeclarationError(f"there is no mode {given['mode']!r}: choose {', '.join(MODES[:-1])} or {MODES[-1]}")
     rows = given.get("rows", ROWS)

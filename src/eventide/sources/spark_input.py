@@ -21,17 +21,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+import pyarrow as pa
+
 from eventide.errors import DeclarationError, InputError
 from eventide.plan.declared.stream import Input, Stream
 from eventide.plan.expressions.columns import Column, literal, quoted, spark_type
 from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sources.arrow_types import matched, places_in_header
 from eventide.sources.debezium import raw, unpacked_sql
-from eventide.sources.options import FILES, input_of, limit_options, needs_path, split_options, text_options
+from eventide.sources.options import (
+    FILES,
+    VALUES,
+    input_of,
+    limit_options,
+    needs_path,
+    split_options,
+    text_options,
+    unknown_format,
+)
 from eventide.sources.spark_errors import translated_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from eventide.sources.avro_values import AvroValues
 
 
 # The raw text as Spark's parsers deliver it; never seen outside.
@@ -334,8 +347,8 @@ def _of_records(stream: Stream, options: Mapping[str, str]) -> dict[str, str]:
 def _value_parsed(stream: Stream, given: Input, frame: DataFrame, of_value: Mapping[str, str]) -> DataFrame:
     """The columns of the value, and those of the record under its format's name: `kafka_timestamp`, `kafka_topic`."""
     kind, prefix = of_value["format"], f"{given.format}_"
-    if kind not in ("json", "csv"):
-        raise DeclarationError(f"stream {stream.name!r}: value.format {kind!r} is not known: use json or csv")
+    if kind not in VALUES:
+        raise unknown_format(f"stream {stream.name!r}", kind)
     if "value" not in frame.columns:
         raise InputError(
             f"stream {stream.name!r}: the source {given.format} has no column 'value' to parse as {kind}, only "
@@ -346,8 +359,28 @@ def _value_parsed(stream: Stream, given: Input, frame: DataFrame, of_value: Mapp
     beside = [column for column in stream.columns if column.name.lower().startswith(prefix)]
     found = matched(f"stream {stream.name!r}", beside, _types(named), f"a record of {given.format}")
     kept = (f"CAST({quoted(name)} AS {column.type}) AS {quoted(column.name)}" for name, column in found)
+    if kind == "avro":
+        from eventide.sources.avro_values import AvroValues
+
+        values = AvroValues.of(f"stream {stream.name!r}", inside, of_value).opened()
+        read = _read_in_tasks(named.selectExpr("value", *kept), inside, values)
+        return read.select(*(quoted(column.name) for column in stream.columns), MALFORMED)
     parsed = parsed_value(named.selectExpr("value", *kept), inside, kind, of_value)
     return kept_aside(parsed, stream.columns, [column.name for column in inside])
+
+
+def _read_in_tasks(frame: DataFrame, inside: Sequence[Column], values: AvroValues) -> DataFrame:
+    """The columns of values that Spark has no parser for, by the lines that the local engine reads them with."""
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    def rows(value: pa.Array) -> pa.Array:
+        found = values.table(value.to_pylist()).to_struct_array()
+        return pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], found.type)
+
+    # Not deterministic, so that Spark reads every value once, whatever queries make of its columns.
+    read = arrow_udf(rows, ddl(inside, f"{MALFORMED} STRING")).asNondeterministic()  # type: ignore[call-overload]
+    beside = [quoted(name) for name in frame.columns if name != "value"]
+    return frame.select(*beside, read("value").alias("_eventide_row")).selectExpr(*beside, "_eventide_row.*")
 
 
 def _types(frame: DataFrame) -> dict[str, str]:
