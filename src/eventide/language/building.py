@@ -52,6 +52,7 @@ from eventide.language.over import OverReader, looks_around, over_results, windo
 from eventide.language.query_clauses import ScriptContext, needs_queue, refuse_same_place, with_prods, with_sideline
 from eventide.language.query_windows import set_policy
 from eventide.language.row_query import BY_TIME, RowsReader, UnionReader, by_time_alone, gives_rows
+from eventide.language.scalar_subqueries import ScalarReader
 from eventide.language.scope import Clock, Scope, ScopeRelation
 from eventide.language.state_clauses import StateRequest
 from eventide.language.stream_bounds import relate_streams
@@ -209,6 +210,8 @@ class Builder:
         tree = tree.transform(in_spark_words)
         while isinstance(tree, exp.Subquery | exp.Paren):
             tree = tree.this
+        if isinstance(tree, exp.Select):
+            tree = ScalarReader(self.source, self._time_of).read(tree)
         step: Step
         if isinstance(tree, exp.SetOperation):
             step, columns, clock = UnionReader(self.source, origin).read(name, tree, above, ordered)
@@ -234,6 +237,11 @@ class Builder:
         if policy:
             self._ask(policy, level, name)
         return self._take_in(ScopeRelation(step, tree, columns, clock, hidden))
+
+    def _time_of(self, table: exp.Expr) -> str | None:
+        """The column that tells the time of the stream that a name in FROM means."""
+        declared = self.streams.get(name_of(table).lower()) if isinstance(table, exp.Table) else None
+        return declared.stream.time if declared is not None else None
 
     def _queued(self, query: Query, tree: exp.Expr, level: Scope) -> Query:
         """The query, behind a queue where it calls an expensive function."""
