@@ -211,7 +211,7 @@ class Builder:
         while isinstance(tree, exp.Subquery | exp.Paren):
             tree = tree.this
         if isinstance(tree, exp.Select):
-            tree = ScalarReader(self.source, self._time_of).read(tree)
+            tree = ScalarReader(self.source, self.streams).read(tree)
         step: Step
         if isinstance(tree, exp.SetOperation):
             step, columns, clock = UnionReader(self.source, origin).read(name, tree, above, ordered)
@@ -237,11 +237,6 @@ class Builder:
         if policy:
             self._ask(policy, level, name)
         return self._take_in(ScopeRelation(step, tree, columns, clock, hidden))
-
-    def _time_of(self, table: exp.Expr) -> str | None:
-        """The column that tells the time of the stream that a name in FROM means."""
-        declared = self.streams.get(name_of(table).lower()) if isinstance(table, exp.Table) else None
-        return declared.stream.time if declared is not None else None
 
     def _queued(self, query: Query, tree: exp.Expr, level: Scope) -> Query:
         """The query, behind a queue where it calls an expensive function."""
