@@ -164,6 +164,19 @@ class ContinuousQuery(NamedRows, Startable):
         long = None if within is None else length(within, TimeKind.TIMESTAMP, "queued(within=...)")
         return replace(self, queue=QueueOptions(expensive, rows, Sideline(one_in, long) if aside else None))
 
+    def emitChanges(self) -> ContinuousQuery:  # noqa: N802
+        """Give the new value of each group that a round has changed, in place of its last one: kind `changed`.
+
+        It is for aggregates without a window, after `.stateTtl(...)`. When a group is forgotten its value is final.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> cars = stream(pa.table({"t": [1, 2], "v": [5, 6]}), time="t")
+        >>> cars.stateTtl(10).agg(total="sum(v)").emitChanges().plan.queries[0].changes
+        True
+        """
+        return replace(self, declared=replace(self.declared, changes=True))
+
     def prodded(
         self,
         every: Length | None = None,

@@ -212,8 +212,8 @@ def check_sideline(query: Query) -> None:
     """Refuse a query whose windows cannot be set aside."""
     if isinstance(query.window, SessionWindow):
         raise DeclarationError(
-            f"query {query.name!r}: where an open session ends nobody knows, so none can be set aside: leave SIDELINE "
-            "out"
+            f"query {query.name!r}: where an open {query.window.noun} ends nobody knows, so none can be set aside: "
+            "leave SIDELINE out"
         )
     if query.retain or (isinstance(query.window, Window) and query.window.empty):
         raise DeclarationError(
