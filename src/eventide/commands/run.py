@@ -273,7 +273,7 @@ def comes_to_an_end(program: Program) -> bool:
     >>> comes_to_an_end(Program(()))
     False
     """
-    streams = [stream for stream in program.streams if stream.table is None]
+    streams = [stream for stream in program.inputs if stream.table is None]
     return bool(streams) and all(
         stream.input is not None and _ends(stream.input.format.lower(), stream.input.path) for stream in streams
     )
@@ -308,7 +308,8 @@ def _tell_the_end(
             "--checkpoint, or none, to run it again"
         )
         return
-    rows = sum(stream.rows for stream in status.streams)
+    read = {stream.name for stream in engine.engine.program.inputs}
+    rows = sum(stream.rows for stream in status.streams if stream.name in read)
     whole = engine.engine.ended or not engine.stopping.is_set()
     end = "done" if whole else "stopped"
     kept = "" if checkpoint is not None else "; the temporary checkpoint is removed"
