@@ -274,7 +274,7 @@ class LocalEngine(Running):
         return found
 
     def _close(self) -> None:
-        self.gate.shut()
+        self._shut()
         self.engine.close()
         self.engine.backend.close()
         for one in self._inputs.values():
