@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from eventide.endpoint.certificate import Certificate
 from eventide.endpoint.discovery import EXPOSED, LOOPBACK, Address
 from eventide.endpoint.lifecycle import Endpoint, listen
 from eventide.endpoint.prod_request import groups_of, microseconds
@@ -87,21 +88,22 @@ class RunningQueries(Mapping[str, "RunningQuery"]):
         """Declare that a source of a stream is over: it is not waited for any more, until it sends rows again."""
         self.engine.end_source(stream, source)
 
-    def listen(self, host: str = LOOPBACK, port: int = 0) -> Endpoint:
+    def listen(self, host: str = LOOPBACK, port: int = 0, cert: str | None = None, key: str | None = None) -> Endpoint:
         """Listen for questions of other processes: `eventide prod`, or HTTP with the token.
 
-        Port 0 is any free one. On a host other than loopback, other machines can ask, and there is a warning. It ends
-        with the queries, or when `close()` of the returned endpoint is called.
+        Port 0 is any free one. With the files of a certificate and its key, in PEM, it is HTTPS; without, on a host
+        other than loopback, there is a warning. It ends with the queries, or with `close()` of the returned endpoint.
         """
         if self._endpoint is not None and not self._endpoint.closed:
             raise EngineError(f"it listens already, at {self._endpoint.url}: close that first")
         address = Address.given(host, port)
-        if not address.is_loopback:
+        certificate = Certificate.given(cert, key)
+        if not address.is_loopback and certificate is None:
             warnings.warn(f"{address.shown}: {EXPOSED}", stacklevel=2)
-        self._endpoint = listen(self.engine, address, window_words)
+        self._endpoint = listen(self.engine, address, window_words, certificate=certificate)
         return self._endpoint
 
-    def console(self, host: str = LOOPBACK, port: int = 0) -> Console:
+    def console(self, host: str = LOOPBACK, port: int = 0, cert: str | None = None, key: str | None = None) -> Console:
         """Open the console, where these queries listen; `print(running.console().link())` and open it in a browser.
 
         It shows time, plan, results, losses and the engine. Where they listen already, the address stays.
@@ -110,7 +112,7 @@ class RunningQueries(Mapping[str, "RunningQuery"]):
 
         if self._console is None or self._endpoint is None or self._endpoint.closed:
             if self._endpoint is None or self._endpoint.closed:
-                self.listen(host, port)
+                self.listen(host, port, cert, key)
             assert self._endpoint is not None
             self._console = open_console(self.engine, self._endpoint)
         return self._console
@@ -224,13 +226,13 @@ class RunningQuery:
         running = self.together.engine
         return running.prod(self.name, Prod(last, groups=groups_of(running.engine, self.name, groups or {}))).table()
 
-    def listen(self, host: str = LOOPBACK, port: int = 0) -> Endpoint:
+    def listen(self, host: str = LOOPBACK, port: int = 0, cert: str | None = None, key: str | None = None) -> Endpoint:
         """Let other processes ask this query, and those started with it; see `RunningQueries.listen`."""
-        return self.together.listen(host, port)
+        return self.together.listen(host, port, cert, key)
 
-    def console(self, host: str = LOOPBACK, port: int = 0) -> Console:
+    def console(self, host: str = LOOPBACK, port: int = 0, cert: str | None = None, key: str | None = None) -> Console:
         """Open the console of this query, and those started with it; see `RunningQueries.console`."""
-        return self.together.console(host, port)
+        return self.together.console(host, port, cert, key)
 
     def accuracy(self) -> AccuracySummary | None:
         """Return how accurate early results were, compared with the final ones; None if there were none."""

@@ -20,6 +20,12 @@ Backfill = Annotated[
     list[str] | None,
     typer.Option(metavar="QUERY", help="Let a new or changed query read all rows of its files; may be given again."),
 ]
+ConsoleCert = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Encrypt what is asked and shown (HTTPS): a certificate, in PEM.")
+]
+ConsoleKey = Annotated[
+    str | None, typer.Option(metavar="FILE", help="The key of the certificate. Default: in the same file.")
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
@@ -103,6 +109,8 @@ def run(
             help="Show it in a browser, and print the link. Default: a free port.",
         ),
     ] = None,
+    console_cert: ConsoleCert = None,
+    console_key: ConsoleKey = None,
     webhook: Annotated[
         str | None, typer.Option(metavar="URL", help="Send every alert there, as JSON: when raised, and when cleared.")
     ] = None,
@@ -125,6 +133,8 @@ def run(
             listen=listen,
             no_listen=no_listen,
             console=console,
+            console_cert=console_cert,
+            console_key=console_key,
             webhook=webhook,
             replace=replace,
             log=log,

@@ -35,7 +35,7 @@ from eventide.language.scope import (
     stars_in,
 )
 from eventide.language.state_clauses import StateRequest
-from eventide.language.subqueries import as_semi_join
+from eventide.language.subqueries import as_semi_join, has_scalars
 from eventide.plan.declared.rows import Rows, sampled
 from eventide.plan.expressions.parse import aggregates_in
 
@@ -235,7 +235,7 @@ class FromReader:
         return self._joins(lambda table, computed: self._level(table, {})).settled(level, tree)
 
     def _joins(self, level_of: Callable[[exp.Expr, bool], Scope]) -> JoinReader:
-        return JoinReader(self.source, level_of, self.hide, self.state)
+        return JoinReader(self.source, level_of, self.hide, self.state, self.queries)
 
     def spelled_out(self, expression: exp.Expr, level: Scope, also: Iterable[str] = ()) -> exp.Expr:
         """The expression over the columns of the stream; names in `also` stay."""
@@ -345,6 +345,7 @@ class FromReader:
             isinstance(below, exp.Select)
             and (
                 any(below.args.get(key) for key in OWN)
+                or has_scalars(below)
                 or any(aggregates_in(e) or e.find(exp.Window) is not None for e in below.expressions)
             )
         ):

@@ -179,6 +179,8 @@ class RoundSteps:
         engine = self.engine
         seconds: dict[str, float] = {}
         for name, shown in results.items():
+            for look in engine.on_results:
+                look(shown)
             if name in engine.sinks:
                 started = time.perf_counter()
                 engine.sinks[name].emit(shown)
