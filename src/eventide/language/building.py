@@ -50,7 +50,7 @@ from eventide.language.grammar.source_text import (
 from eventide.language.grammar.spelling import meant
 from eventide.language.over import OverReader, looks_around, over_results, windows_of
 from eventide.language.query_clauses import ScriptContext, needs_queue, refuse_same_place, with_prods, with_sideline
-from eventide.language.query_windows import set_policy
+from eventide.language.query_windows import not_of_a_stream, set_policy
 from eventide.language.row_query import BY_TIME, RowsReader, UnionReader, by_time_alone, gives_rows
 from eventide.language.scalar_subqueries import ScalarReader
 from eventide.language.scope import Clock, Scope, ScopeRelation
@@ -305,17 +305,9 @@ class Builder:
 
     def _ask(self, policy: dict[str, Clause], level: Scope, query: str) -> None:
         """SLACK and DRATIO in a window are about its stream."""
-        first = next(iter(policy.values()))
-        if level.below is None and level.pending is None:
-            set_policy(self.streams[level.stream.name.lower()], query, policy, self.source)
-            return
-        what = "the query" if level.over_query is not None else "several streams"
-        named = f" {level.stream.name!r}" if level.over_query is not None else ""
-        raise self.source.error(
-            f"{first.this} is for a stream, and this reads {what}{named}",
-            first,
-            "results of a query are never late" if level.over_query is not None else "say it in CREATE STREAM",
-        )
+        if level.below is not None or level.pending is not None:
+            raise not_of_a_stream(next(iter(policy.values())), level, self.source)
+        set_policy(self.streams[level.stream.name.lower()], query, policy, self.source)
 
     def _function(self, tree: CreateFunction) -> str:
         found = function_of(tree, self.functions, self.source)

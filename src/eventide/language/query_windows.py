@@ -18,6 +18,7 @@ from eventide.language.expression_text import spark_text
 from eventide.language.grammar.nodes import IN_WINDOWS, Amount, Amounts, Clause, StreamWindow
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import instead_of, meant, nearest, window_function_in
+from eventide.language.scope import Scope
 from eventide.language.state_clauses import CHANGES, STATE_TTL, StateRequest
 from eventide.plan.bound.session_gap import gap_number
 from eventide.plan.declared.join import Join
@@ -256,3 +257,12 @@ def set_policy(declared: DeclaredStream, query: str, asked: dict[str, Clause], s
                 "a stream has one policy: say it once, in CREATE STREAM",
             )
     declared.policy_of = f"query {query!r}"
+
+
+def not_of_a_stream(clause: Clause, level: Scope, source: SourceText) -> Exception:
+    """The error where SLACK or DRATIO are in the window of what is no stream."""
+    if level.over_query is not None:
+        what, way = f"the query {level.stream.name!r}", "results of a query are never late"
+    else:
+        what, way = "several streams", "say it in CREATE STREAM"
+    return source.error(f"{clause.this} is for a stream, and this reads {what}", clause, way)
