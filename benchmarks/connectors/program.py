@@ -1,7 +1,8 @@
 """`python -m benchmarks.connectors.program FILE`: the program that is killed; FILE says how and when, as JSON.
 
-It reads a topic, and writes the same windows into a topic and into a table. At a step of the round that is named, or so
-many milliseconds later, it kills itself with SIGKILL: within a transaction, between it and the record, after that.
+It reads a topic, and writes the same windows into a topic, and into tables of PostgreSQL, Delta and Iceberg. At a step
+of the round that is named, or so many milliseconds later, it kills itself with SIGKILL: within a transaction, between
+it and the record, after that.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ CREATE QUERY sums AS SELECT k, sum(v) AS total, count(*) AS n FROM s [RANGE {win
     INTO kafka '{into}' OPTIONS (servers '{servers}');
 CREATE QUERY sums_too AS SELECT k, sum(v) AS total, count(*) AS n FROM s [RANGE {window} seconds] GROUP BY k
     INTO postgres '{table}' OPTIONS (url '{url}');
+CREATE QUERY sums_in_the_lake AS SELECT k, sum(v) AS total, count(*) AS n FROM s [RANGE {window} seconds] GROUP BY k
+    INTO delta '{delta}';
+CREATE QUERY sums_in_ice AS SELECT k, sum(v) AS total, count(*) AS n FROM s [RANGE {window} seconds] GROUP BY k
+    INTO iceberg 'lake.sums' OPTIONS (warehouse '{warehouse}');
 """
 
 
@@ -42,6 +47,8 @@ class Life:
     into: str
     url: str
     table: str
+    delta: str
+    warehouse: str
     limit: int
     step: str = ""
     round: int = -1
@@ -63,7 +70,8 @@ def live(life: Life) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     def observer(number: int, step: str) -> None:
-        if (number, step) == (life.round, life.step):
+        # Or in a later one: the life before may have died some rounds after it was told to.
+        if 0 <= life.round <= number and step == life.step:
             threading.Timer(life.delay / 1000, die).start() if life.delay else die()
 
     def local() -> Running:

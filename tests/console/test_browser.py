@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import queue
+import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+import eventide
 from eventide.console.lifecycle import RecordConsole
 from eventide.console.subject import StoppedSubject
 from eventide.endpoint.discovery import Address
@@ -266,3 +270,26 @@ def test_a_stopped_run_is_shown_from_its_record(browser: Browser, tmp_path: Path
         go(page, "results")
         page.wait_for_selector("#open li")
         assert page.locator("#refresh").is_disabled()
+
+
+@pytest.mark.slow
+def test_the_console_opens_over_https_and_keeps_up(browser: Browser, tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("there is no openssl here, which makes certificates")
+    cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=engine.example"]
+    subprocess.run([*made, "-out", cert, "-keyout", key], check=True, capture_output=True)
+    coming: queue.Queue[pa.RecordBatch | None] = queue.Queue()
+    coming.put(pa.record_batch({"t": [1, 2, 30], "v": [1, 2, 3]}))
+    query = eventide.stream(iter(coming.get, None), time="t", name="s").delay(0).window(10).agg(n="count(*)")
+    with query.start() as running:
+        context = browser.new_context(ignore_https_errors=True)
+        page = context.new_page()
+        page.goto(running.console(cert=cert, key=key).link())
+        page.wait_for_selector("text=Running")
+        assert page.url.startswith("https://")
+        rounds = running.status().round
+        coming.put(pa.record_batch({"t": [31, 52], "v": [4, 5]}))
+        page.wait_for_selector(f"text=round {rounds + 1}")
+        context.close()
+        coming.put(None)

@@ -20,6 +20,7 @@ from eventide.plan.declared.stream import Stream
 from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sinks.values import Avro
 from eventide.sources.kafka_records import values_of
+from eventide.storage.iceberg import table_at
 from scripts.kafka_reader import committed_records
 from tests.commands.processes import Here
 from tests.docs.blocks import Block, tagged
@@ -73,6 +74,10 @@ def told_by(script: Script, printed: list[dict[str, object]], folder: Path) -> d
             continue
         if output.kind == "kafka":
             found[output.query] = len(committed_records(dict(output.options)["servers"], str(output.path)))
+            continue
+        if output.kind == "iceberg":
+            table = table_at(str(output.path), dict(output.options) | {"warehouse": str(folder / "lake")})
+            found[output.query] = 0 if table is None else table.scan().count()
             continue
         files = list((folder / output.path).iterdir()) if output.path is not None else []
         found[output.query] = len(files) or sum(row["query"] == output.query for row in printed)

@@ -36,7 +36,7 @@ REFUSED = {
     "SELECT v FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k)": ("nothing relates the time", "a.ts = b.ts"),
     "SELECT v FROM a WHERE k IN (SELECT max(k) AS k FROM b GROUP BY ts)": ("more than FROM and WHERE", "in FROM"),
     "SELECT v FROM a WHERE k IN (SELECT k, v FROM b WHERE b.ts = a.ts)": ("IN takes a query of one column", ""),
-    "SELECT v FROM a WHERE v > (SELECT max(v) FROM b)": ("a query inside an expression", "join what it gives"),
+    "SELECT v FROM a WHERE v > (SELECT max(v) FROM b)": ("this aggregate could never close", "FROM b [RANGE 5 minutes"),
     "SELECT v FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.ts = a.ts) AND k IN (SELECT k FROM b WHERE b.ts = a.ts)": (
         "several sub-queries",
         "put one into a sub-query in FROM",

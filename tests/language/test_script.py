@@ -337,7 +337,7 @@ REFUSED = {
     "SELECT count(*) FROM N SEMI JOIN S ON N.k = S.k": (3, 34, "is a time and N.t is a number", None),
     "SELECT max(v) FROM N UNION ALL SELECT max(v) FROM S": (3, 8, "this aggregate could never close", None),
     "SELECT count(*) FROM N [RANGE 5] WHERE v IN (SELECT 1)": (3, 53, "more than FROM and WHERE", None),
-    "SELECT count(*) FROM N [RANGE 5] WHERE v > (SELECT 1)": (3, 52, "a query inside an expression", None),
+    "SELECT count(*) FROM N [RANGE 5] WHERE v > (SELECT 1)": (3, 52, "a query inside an expression", "SELECT .. FROM"),
     "SELECT count(*) FROM N [RANGE 5] INTO 'x' FORMAT pq": (3, 50, "cannot go to 'pq'", None),
     "SELECT count(*) FROM N [RANGE 5] INTO parquet": (3, 34, "needs a directory", None),
     "CREATE QUERY S AS SELECT count(*) FROM N [RANGE 5]": (3, 14, "already a stream 'S'", "another name"),

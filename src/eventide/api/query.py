@@ -146,8 +146,8 @@ class ContinuousQuery(NamedRows, Startable):
         """Let rows wait in a queue before `expensive` functions, so that rounds (micro-batches) stay short.
 
         - `rows`: how many rows pass in a round; without it, as many as take about half a second.
-        - `sideline`: set bursts aside. Rows that still wait when their window is over and prodded pass when no new row
-          waits.
+        - `sideline`: set bursts aside. If a pane has more rows than the function can take in its length, those that
+          still wait when their window is over and prodded pass when no new row waits.
         - `one_in`: also let one of them pass after so many new rows.
         - `within`: also let them pass before all others, so long after they were set aside.
 
@@ -163,6 +163,19 @@ class ContinuousQuery(NamedRows, Startable):
         aside = sideline or one_in is not None or within is not None
         long = None if within is None else length(within, TimeKind.TIMESTAMP, "queued(within=...)")
         return replace(self, queue=QueueOptions(expensive, rows, Sideline(one_in, long) if aside else None))
+
+    def emitChanges(self) -> ContinuousQuery:  # noqa: N802
+        """Give the new value of each group that a round has changed, in place of its last one: kind `changed`.
+
+        It is for aggregates without a window, after `.stateTtl(...)`. When a group is forgotten its value is final.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> cars = stream(pa.table({"t": [1, 2], "v": [5, 6]}), time="t")
+        >>> cars.stateTtl(10).agg(total="sum(v)").emitChanges().plan.queries[0].changes
+        True
+        """
+        return replace(self, declared=replace(self.declared, changes=True))
 
     def prodded(
         self,

@@ -40,6 +40,7 @@ from eventide.plan.declared.program import NAME, Program
 from eventide.profile.amounts import memory_bytes
 from eventide.sinks.sink import Sink, sink_of
 from eventide.storage.storage import Storage
+from eventide.watch.watching import watch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -168,7 +169,18 @@ class SqlScript:
             )
 
         place, ends = checkpoint or settings.checkpoint, bool(inputs) if bounded is None else bounded
-        return running_in(made, place, opened, given, format, ends, replace)
+
+        def watched(folder: str | Storage) -> Running:
+            running = made(folder)
+            if self.script.alerts and not ends:
+                try:
+                    watch(running).add(self.script.alerts)
+                except BaseException:
+                    running.stop()
+                    raise
+            return running
+
+        return running_in(watched, place, opened, given, format, ends, replace)
 
     def run(self, *, spark: SparkSession | None = None, engine: str | None = None) -> dict[str, pa.Table]:
         """Read the rows that are there now, close every window, and return all results by the name of the query.

@@ -20,6 +20,12 @@ Backfill = Annotated[
     list[str] | None,
     typer.Option(metavar="QUERY", help="Let a new or changed query read all rows of its files; may be given again."),
 ]
+ConsoleCert = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Encrypt what is asked and shown (HTTPS): a certificate, in PEM.")
+]
+ConsoleKey = Annotated[
+    str | None, typer.Option(metavar="FILE", help="The key of the certificate. Default: in the same file.")
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
@@ -103,6 +109,8 @@ def run(
             help="Show it in a browser, and print the link. Default: a free port.",
         ),
     ] = None,
+    console_cert: ConsoleCert = None,
+    console_key: ConsoleKey = None,
     webhook: Annotated[
         str | None, typer.Option(metavar="URL", help="Send every alert there, as JSON: when raised, and when cleared.")
     ] = None,
@@ -125,6 +133,8 @@ def run(
             listen=listen,
             no_listen=no_listen,
             console=console,
+            console_cert=console_cert,
+            console_key=console_key,
             webhook=webhook,
             replace=replace,
             log=log,
@@ -163,12 +173,15 @@ def check(
 def explain(
     file: Script,
     json: Json = False,
+    html: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write it as a page, too: one file, no network needed.")
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Show the plan of a script: time, windows, what is kept, what runs where, and the SQL of each step."""
     from eventide.commands.explain import explain_file
 
-    explain_file(str(file), json)
+    explain_file(str(file), json, html)
 
 
 def why(
@@ -296,6 +309,9 @@ def profile(
     plot: Annotated[
         str | None, typer.Option(metavar="DIR", help="Draw plots (PNG and SVG) into this directory.")
     ] = None,
+    html: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write a page of tables and plots: one file, no network needed.")
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Show the disorder of a recording, and what each policy would have lost and waited on it."""
@@ -314,6 +330,7 @@ def profile(
             policies=policy or [],
             json=json,
             plot=plot,
+            html=html,
         )
     )
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from eventide.cli.arguments import Debug, Json
+from eventide.cli.arguments import ConsoleCert, ConsoleKey, Debug, Json
 
 
 def console(
@@ -27,12 +27,14 @@ def console(
     read_only: Annotated[
         bool, typer.Option("--read-only", help="A link that may look, and not ask for early results.")
     ] = False,
+    console_cert: ConsoleCert = None,
+    console_key: ConsoleKey = None,
     debug: Debug = False,
 ) -> None:
     """Print a link to the console of a run; of one that has stopped, show how it stood."""
     from eventide.commands.console import show_run
 
-    show_run(checkpoint, None if file is None else str(file), listen, read_only)
+    show_run(checkpoint, None if file is None else str(file), listen, read_only, console_cert, console_key)
 
 
 def trace(

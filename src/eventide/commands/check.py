@@ -23,11 +23,13 @@ import pyarrow as pa
 from eventide.commands.check_inputs import refused_locally, wrong_option
 from eventide.commands.outputs import check_outputs
 from eventide.commands.process import DONE, UNUSABLE
+from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.local.engine import LocalEngine
 from eventide.errors import EventideError
 from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.eventtime.policies.wrappers.timeout import Timeout
 from eventide.language.grammar.source_text import (
+    AlertStatement,
     FunctionStatement,
     Place,
     QueryStatement,
@@ -188,6 +190,8 @@ def findings_of(text: str, file: str) -> tuple[list[Finding], Script | None]:
     found += _of_settings(script, file, lines)
     found += _of_inputs(script, file, lines)
     found += _of_queries(script, file, lines)
+    if not any(finding.severity == "error" for finding in found):
+        found += _of_alerts(script, file, lines)
     if not script.statements and not errors:
         found.append(Finding("error", file, 1, 1, "there is nothing in it: declare a stream and a query"))
     elif not script.program.steps and not errors:
@@ -307,6 +311,26 @@ def _of_queries(script: Script, file: str, lines: list[str]) -> list[Finding]:
         found.append(_at(severity, file, lines, *_call_in(why.reason, lines, _place(places, name)), message))
     if not found and (refusal := refusal_of(script.program, outputs, script.functions)) is not None:
         found.append(_at("warning", file, lines, *_place(places, refusal.step), f"{ONLY_SPARK}: {refusal.error}"))
+    return found
+
+
+def _of_alerts(script: Script, file: str, lines: list[str]) -> list[Finding]:
+    """Rules that cannot be computed."""
+    if not script.alerts:
+        return []
+    # Only a script with alerts waits for what it takes to compute them.
+    from eventide.watch.rules import checked
+
+    places = {s.name: s.place for s in script.statements if isinstance(s, AlertStatement)}
+    plan = bound_steps(script.program, script.functions, [output.query for output in script.outputs]).plan
+    found, executor = [], DuckDBExecutor(files=False)
+    for rule in script.alerts:
+        try:
+            if not rule.of_results or rule.of in (*plan.queries, *plan.operators):
+                checked(rule, plan, executor)
+        except EventideError as error:
+            found.append(_at("error", file, lines, *_place(places, rule.name), str(error)))
+    executor.close()
     return found
 
 

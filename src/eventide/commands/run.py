@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
@@ -25,13 +24,13 @@ from pathlib import Path
 from typing import NoReturn
 
 from eventide.commands.console import keep_script
+from eventide.commands.listening import listening, listening_at, show_console
 from eventide.commands.outputs import Outputs, outputs_of
 from eventide.commands.process import TerminatedError, code_of, was_closed
-from eventide.endpoint.discovery import EXPOSED, LOOPBACK, Address
-from eventide.endpoint.lifecycle import Endpoint, listen, listen_not
+from eventide.endpoint.certificate import Certificate
 from eventide.engine.running import Running
 from eventide.engine.scheduling.trace import Trace
-from eventide.errors import DeclarationError, EngineError
+from eventide.errors import DeclarationError
 from eventide.language.script import Script, read_script
 from eventide.launch.engines import (
     DEFAULT_MASTER,
@@ -49,7 +48,6 @@ from eventide.launch.user_functions import Failures
 from eventide.plan.declared.evolution import Consent
 from eventide.plan.declared.program import Program
 from eventide.report.status import LossReport, StatusLine, beyond_permitted, logging_of
-from eventide.report.why import window_words
 from eventide.sources.files.files import FORMATS
 from eventide.watch.watching import watch
 from eventide.watch.webhook import Webhook, checked_url
@@ -164,6 +162,8 @@ class RunRequest:
     listen: str | None = None
     no_listen: bool = False
     console: str | None = None
+    console_cert: str | None = None
+    console_key: str | None = None
     webhook: str | None = None
     replace: bool = False
     log: str | None = None
@@ -196,7 +196,8 @@ def run_file(request: RunRequest) -> None:
 
 
 def _run(script: Script, text: str, request: RunRequest) -> None:
-    at = listening_at(request)
+    at = listening_at(request.listen, request.console, request.console_cert, request.no_listen)
+    certificate = Certificate.given(request.console_cert, request.console_key)
     if request.webhook is not None:
         checked_url(request.webhook)
     checked_log(request.log)
@@ -233,10 +234,13 @@ def _run(script: Script, text: str, request: RunRequest) -> None:
             keep_script(checkpoint, text)
         for watcher in (line, losses):
             watcher.watch(engine)
-        endpoint = listening(engine, at, not request.no_listen, quiet=bounded)
+        endpoint = listening(engine, at, certificate, not request.no_listen, quiet=bounded)
         if request.console is not None:
             show_console(engine, endpoint)
+        if bounded and script.alerts:
+            say("a run to the end of what is there now is not watched: alerts of the script are not raised")
         if not bounded:
+            watch(engine).add(script.alerts)
             board = watch(engine).board
             if request.webhook is not None:
                 board.listen(Webhook(request.webhook).tell)
@@ -305,60 +309,6 @@ def _where(script: Script, request: RunRequest, settings: RunSettings) -> Where:
         for sentence in changed_meanings(conf):
             say(sentence)
     return Where(engine, master or settings.master or DEFAULT_MASTER, conf, packages(request.packages))
-
-
-def listening(engine: Running, given: str | None, wanted: bool, quiet: bool) -> Endpoint | None:
-    """Open the endpoint of an engine and print its address, unless `quiet`."""
-    if not wanted:
-        listen_not(engine)
-        return None
-    address = None if given is None else Address.read(given)
-    try:
-        endpoint = listen(engine, address, window_words)
-    except EngineError as error:
-        if given is not None:
-            raise
-        listen_not(engine)
-        say(f"it cannot be asked while it runs: {error}")
-        return None
-    if not endpoint.address.is_loopback:
-        say(f"warning: {endpoint.address.shown}: {EXPOSED} (--listen 127.0.0.1:PORT and a tunnel are safer)")
-    if given is not None or (not quiet and sys.stderr.isatty()):
-        folder = shlex.quote(str(endpoint.folder))
-        say(f"listening at {endpoint.url}; to ask: eventide prod QUERY --checkpoint {folder}")
-    return endpoint
-
-
-def listening_at(request: RunRequest) -> str | None:
-    """The address that was named, for questions or the console; what cannot be is refused before anything is started.
-
-    >>> listening_at(RunRequest("q.sql", console="8080"))
-    '8080'
-    >>> listening_at(RunRequest("q.sql", console="", no_listen=True))
-    Traceback (most recent call last):
-        ...
-    eventide.errors.DeclarationError: --console and --no-listen contradict each other: give one of them
-    """
-    for option, given in (("--listen", request.listen), ("--console", request.console)):
-        if given is not None and request.no_listen:
-            raise DeclarationError(f"{option} and --no-listen contradict each other: give one of them")
-        if given:
-            Address.read(given)
-    if request.console and request.listen and Address.read(request.console) != Address.read(request.listen):
-        raise DeclarationError(
-            "--console and --listen name two addresses, and the console is at that of the engine: name one"
-        )
-    # Who asks for a console wants it, or an error that says why there is none.
-    return request.listen or request.console or (None if request.console is None else LOOPBACK)
-
-
-def show_console(engine: Running, endpoint: Endpoint | None) -> None:
-    """Open the console of an engine that listens, and say where."""
-    from eventide.console.lifecycle import open_console
-
-    assert endpoint is not None
-    say(f"console: {open_console(engine, endpoint).link()}")
-    say(f"the link opens once; another one: eventide console --checkpoint {shlex.quote(str(endpoint.folder))}")
 
 
 def _tell_the_end(

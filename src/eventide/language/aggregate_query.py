@@ -128,6 +128,7 @@ class QueryReader:
             self.source,
             level.stream,
             level.times,
+            self.origin.state,
             below,
             lambda e: self.origin.spelled_out(e, level),
             tuple(group.expression for group in groups.found),

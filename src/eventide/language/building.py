@@ -15,14 +15,16 @@ from sqlglot import exp
 from eventide.errors import DeclarationError, LanguageError
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio
 from eventide.language.aggregate_query import QueryReader
+from eventide.language.create_alert import alert_of, refuse_watched
 from eventide.language.create_function import Function, function_of
-from eventide.language.create_stream import PLACES, DeclaredStream, OutputTarget, StreamReader, name_of, output_of
+from eventide.language.create_stream import DeclaredStream, OutputTarget, StreamReader, name_of, output_of
 from eventide.language.expression_text import in_spark_words, unused
 from eventide.language.from_clause import FromReader, Interfaces
 from eventide.language.grammar.clause_words import PROD_CLAUSES, QUEUE_CLAUSES, STATE_CLAUSES
 from eventide.language.grammar.nodes import (
     IN_WINDOWS,
     Clause,
+    CreateAlert,
     CreateBounds,
     CreateFunction,
     CreateInterfaces,
@@ -31,6 +33,7 @@ from eventide.language.grammar.nodes import (
     Order,
 )
 from eventide.language.grammar.source_text import (
+    AlertStatement,
     BoundsStatement,
     DropStatement,
     ExplainStatement,
@@ -46,14 +49,16 @@ from eventide.language.grammar.source_text import (
 )
 from eventide.language.grammar.spelling import meant
 from eventide.language.over import OverReader, looks_around, over_results, windows_of
-from eventide.language.query_clauses import ScriptContext, needs_queue, with_prods, with_sideline
+from eventide.language.query_clauses import ScriptContext, needs_queue, refuse_same_place, with_prods, with_sideline
 from eventide.language.query_windows import set_policy
 from eventide.language.row_query import BY_TIME, RowsReader, UnionReader, by_time_alone, gives_rows
+from eventide.language.scalar_subqueries import ScalarReader
 from eventide.language.scope import Clock, Scope, ScopeRelation
 from eventide.language.state_clauses import StateRequest
 from eventide.language.stream_bounds import relate_streams
 from eventide.language.warnings import Warning, about_operator, about_query, about_stream, warning_at
 from eventide.plan.binding import through
+from eventide.plan.declared.alert import AlertRule
 from eventide.plan.declared.program import NAME, Operator, Program, Step, reads, streams_below
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.rows import Queue, queued
@@ -76,6 +81,7 @@ class Builder:
     settings: dict[str, str] = field(default_factory=dict)
     functions: dict[str, Function] = field(default_factory=dict)
     interfaces: Interfaces = field(default_factory=Interfaces)
+    alerts: dict[str, AlertRule] = field(default_factory=dict)
     bare: int = 0
     about_bounds: list[tuple[str, exp.Expr]] = field(default_factory=list)
 
@@ -98,6 +104,8 @@ class Builder:
             return BoundsStatement(piece.place, piece.text)
         if isinstance(tree, CreateInterfaces):
             return InterfaceStatement(piece.place, piece.text, self.interfaces.declare(tree, self.streams, self.source))
+        if isinstance(tree, CreateAlert):
+            return AlertStatement(piece.place, piece.text, self._alert(tree))
         if isinstance(tree, Order):
             return self._order(tree, piece)
         raise self.source.error("this statement cannot be read", piece.offset)
@@ -159,11 +167,11 @@ class Builder:
         others = {**PROD_CLAUSES, **QUEUE_CLAUSES, **STATE_CLAUSES, BY_SOURCE: ()}
         output_clauses = [clause for clause in clauses if clause.this not in others]
         output = output_of(name, output_clauses, self.source)
-        self._check_directory(output, tree)
+        refuse_same_place(output, self.outputs.values(), tree, self.source)
         at_once = next((clause for clause in clauses if clause.this == AT_ONCE), None)
-        known = self._compiled(name, tree.expression, {}, ordered=at_once is None)
         state = StateRequest.of(clauses, self.source)
-        (state.refuse_for_rows if known.operator is not None else state.refuse_where_windows_close)()
+        known = self._compiled(name, tree.expression, {}, state, ordered=at_once is None)
+        known = self.queries[name.lower()] = replace(known, query=state.settled(known.query))
         waits = "a window is emitted when it is over" if known.operator is None else "OVER waits for those before them"
         if at_once is not None and (known.operator is None or looks_around(tree.expression)):
             raise self.source.error(f"{AT_ONCE} is for rows, and {waits}", at_once, "leave it out")
@@ -180,22 +188,30 @@ class Builder:
         return name
 
     def _compiled(
-        self, name: str, tree: exp.Expr, above: Mapping[str, exp.Expr], hidden: bool = False, ordered: bool = True
+        self,
+        name: str,
+        tree: exp.Expr,
+        above: Mapping[str, exp.Expr],
+        state: StateRequest,
+        hidden: bool = False,
+        ordered: bool = True,
     ) -> ScopeRelation:
         """Take a SELECT in under a name, and those below it under names made of it."""
 
         def made(below: exp.Expr, around: Mapping[str, exp.Expr]) -> ScopeRelation:
             # Whoever reads rows needs no order: a window and a join find their own, and a merge makes one.
-            return self._compiled(self._free(f"{name}_below"), below, around, hidden=True, ordered=False)
+            return self._compiled(self._free(f"{name}_below"), below, around, state, hidden=True, ordered=False)
 
         def hide(operator: Operator, columns: tuple[Column, ...], clock: Clock, at: exp.Expr) -> ScopeRelation:
             one = replace(operator, name=self._free(operator.name or f"{name}_below"))
             return self._take_in(ScopeRelation(one, at, columns, clock, hidden=True))
 
-        origin = FromReader(self.source, self.streams, self.queries, made, hide, self.interfaces)
+        origin = FromReader(self.source, self.streams, self.queries, made, hide, self.interfaces, state)
         tree = tree.transform(in_spark_words)
         while isinstance(tree, exp.Subquery | exp.Paren):
             tree = tree.this
+        if isinstance(tree, exp.Select):
+            tree = ScalarReader(self.source, self._time_of).read(tree)
         step: Step
         if isinstance(tree, exp.SetOperation):
             step, columns, clock = UnionReader(self.source, origin).read(name, tree, above, ordered)
@@ -221,6 +237,11 @@ class Builder:
         if policy:
             self._ask(policy, level, name)
         return self._take_in(ScopeRelation(step, tree, columns, clock, hidden))
+
+    def _time_of(self, table: exp.Expr) -> str | None:
+        """The column that tells the time of the stream that a name in FROM means."""
+        declared = self.streams.get(name_of(table).lower()) if isinstance(table, exp.Table) else None
+        return declared.stream.time if declared is not None else None
 
     def _queued(self, query: Query, tree: exp.Expr, level: Scope) -> Query:
         """The query, behind a queue where it calls an expensive function."""
@@ -301,6 +322,12 @@ class Builder:
         self.functions[found.name.lower()] = found
         return found.name
 
+    def _alert(self, tree: CreateAlert) -> str:
+        streams = {key: declared.stream for key, declared in self.streams.items()}
+        found = alert_of(tree, self.alerts, streams, self.queries, self.source)
+        self.alerts[found.name.lower()] = found
+        return found.name
+
     def _order(self, tree: Order, piece: StatementTokens) -> ScriptStatement:
         verb = tree.this
         if verb == "SHOW":
@@ -330,6 +357,7 @@ class Builder:
         # Operators that were put in go by the name of the query that needed them.
         while hidden := {k for k in self._hidden - read if read & _read_by(self.queries[k])}:
             read |= hidden
+        refuse_watched(key, self.alerts.values(), tree, self.source)
         readers = [known.query.name for known in self.queries.values() if not known.hidden and read & _read_by(known)]
         if readers:
             raise self.source.error(
@@ -364,15 +392,6 @@ class Builder:
         for other, there in (("stream", self.streams.keys()), ("query", self.queries.keys())):
             if name.lower() in there:
                 raise self.source.error(f"there is already a {other} {name!r}", node, "choose another name")
-
-    def _check_directory(self, output: OutputTarget, tree: exp.Expr) -> None:
-        for other in self.outputs.values():
-            if output.path is not None and other.path == output.path:
-                raise self.source.error(
-                    f"the query {other.query!r} writes into {output.path!r} already",
-                    tree,
-                    f"give each its own {PLACES[output.kind]}",
-                )
 
 
 def _read_by(known: ScopeRelation) -> set[str]:

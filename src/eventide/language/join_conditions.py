@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from eventide.language.join_times import DifferenceBounds, JoinInput, TimeRelations, bare, tables_of
 from eventide.language.row_bounds import RowBound, row_bound
-from eventide.plan.declared.join import Band
+from eventide.plan.declared.join import Band, JoinKind
 
 
 @dataclass
@@ -30,6 +30,15 @@ class ConditionParts:
 
     without_end: list[JoinInput] = field(default_factory=list)
     """The sides whose rows could never be let go."""
+
+    def place(self, kind: JoinKind) -> None:
+        """Conditions on one side choose its rows before the join, unless rows they leave out must be emitted alone."""
+        if kind.keeps_left:
+            self.rest += self.left
+            self.left = []
+        if kind.keeps_right:
+            self.rest += self.right
+            self.right = []
 
     def is_without_end(self) -> bool:
         """Whether the rows of some side could never be let go."""

@@ -14,14 +14,14 @@ rows from a queue; one over the few results of another query does not. SIDELINE 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.triggers import Earliness
-from eventide.language.create_stream import name_of
+from eventide.language.create_stream import PLACES, OutputTarget, name_of
 from eventide.language.grammar.nodes import Amount, Amounts, Clause
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
@@ -154,3 +154,14 @@ def with_sideline(queue: Queue | None, query: Query, written: Sequence[Clause], 
         if type(error) is not DeclarationError:
             raise
         raise source.error(str(error), written[0]) from error
+
+
+def refuse_same_place(output: OutputTarget, others: Iterable[OutputTarget], tree: exp.Expr, source: SourceText) -> None:
+    """Refuse that two queries write into one directory, topic or table."""
+    for other in others:
+        if output.path is not None and other.path == output.path:
+            raise source.error(
+                f"the query {other.query!r} writes into {output.path!r} already",
+                tree,
+                f"give each its own {PLACES[output.kind]}",
+            )

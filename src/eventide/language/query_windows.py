@@ -1,8 +1,8 @@
 """The window of a query: what is written in brackets, or what its groups make, with all that cannot be refused.
 
 Law: a query closes. It has a window over time, over a count of rows or over sessions, or a group that is one stretch
-of time after the other, or it reads a query and has the windows of that. An aggregate with none of them is refused,
-because no heartbeat could ever say that it is complete.
+of time after the other, or it says how long its state lives, or it reads a query and has the windows of that. An
+aggregate with none of them is refused, because no heartbeat could ever say that it is complete.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from eventide.language.expression_text import spark_text
 from eventide.language.grammar.nodes import IN_WINDOWS, Amount, Amounts, Clause, StreamWindow
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import instead_of, meant, nearest, window_function_in
+from eventide.language.state_clauses import CHANGES, STATE_TTL, StateRequest
 from eventide.plan.bound.session_gap import gap_number
 from eventide.plan.declared.join import Join
 from eventide.plan.declared.program import Step
@@ -28,11 +29,15 @@ from eventide.plan.declared.window import (
     TUMBLING,
     AnyWindow,
     GrowingWindow,
+    LifeWindow,
     RowWindow,
     SameWindow,
     SessionWindow,
     Window,
 )
+
+ALIVE = f"; or say how long state lives without one: {CHANGES} {STATE_TTL} 1 day"
+"""The way out of windows."""
 
 COUNTED = ("ROWS", "TUPLES", "COUNT")
 """What WATTR may name for a window over a count of rows."""
@@ -55,6 +60,9 @@ class WindowReader:
     source: SourceText
     stream: Stream
     times: dict[str, Temporal]
+    state: StateRequest
+    """What the statement says of its state."""
+
     below: Step | None = None
     """The query or operator that is read; None where it is a stream."""
 
@@ -93,6 +101,8 @@ class WindowReader:
             finest = min(buckets, key=lambda bucket: bucket.width, default=None)
             if finest is not None:
                 return Window(finest.width, offset=finest.offset, empty=empty)
+            if (length := self.state.length(amounts)) is not None:
+                return LifeWindow(length)
             return SameWindow() if isinstance(self.below, Query) else None
         length = clauses["RANGE"].expressions[0]
         slide = clauses["SLIDE"].expressions[0] if "SLIDE" in clauses else None
@@ -188,7 +198,7 @@ class WindowReader:
             return self.source.error(
                 "this aggregate could never close: it has no window",
                 select,
-                "add one behind the joins: WINDOW [RANGE 5 minutes SLIDE 1 minute]",
+                f"add one behind the joins, WINDOW [RANGE 5 minutes SLIDE 1 minute]{ALIVE}",
             )
         carrying = [name for name, one in self.times.items() if one.shifted == 0]
         time = self.stream.time if self.below is None else next(iter(carrying), None)
@@ -216,7 +226,7 @@ class WindowReader:
         return self.source.error(
             "this aggregate could never close: it has no window",
             select,
-            f"add one behind the stream: FROM {self._spoken} [RANGE 5 minutes SLIDE 1 minute]{group}",
+            f"add one behind the stream: FROM {self._spoken} [RANGE 5 minutes SLIDE 1 minute]{group}{ALIVE}",
         )
 
     @property

@@ -125,6 +125,8 @@ def about_stream(declared: DeclaredStream, is_read: bool) -> Iterator[tuple[str,
 def about_query(query: Query, tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
     """The warnings about a query."""
     window = query.window
+    if isinstance(window, SessionWindow) and window.endless and not query.changes and query.prods is None:
+        yield "state that lives for ever has results when the stream ends, and none before; add EMIT CHANGES", tree
     if isinstance(window, SameWindow | SessionWindow):
         return
     if isinstance(window, GrowingWindow):

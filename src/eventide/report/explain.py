@@ -213,6 +213,8 @@ def _query(tree: Tree, query: dict[str, Any]) -> Tree:
         branch.add(line("in each window", f"ordered by {', '.join(query['order']) or 'groups'}{first}"))
     if query["retain"]:
         branch.add(line("revised", "by late rows, while retained"))
+    if query["changes"]:
+        branch.add(line("changes", "every round emits the values that it has changed"))
     if query["prods"]:
         branch.add(line("early", query["prods"]))
     _add_steps(branch, query)

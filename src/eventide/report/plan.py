@@ -48,7 +48,7 @@ from eventide.plan.declared.query import Prods, Query
 from eventide.plan.declared.query import in_words as prods_in_words
 from eventide.plan.declared.secrets import masked
 from eventide.plan.declared.stream import Input, Stream, TimeKind, Timestamps
-from eventide.plan.declared.window import GrowingWindow, RowWindow, SameWindow, SessionWindow
+from eventide.plan.declared.window import GrowingWindow, LifeWindow, RowWindow, SameWindow, SessionWindow
 from eventide.plan.expressions.spark_dialect import SPARK
 from eventide.plan.sql.merge import merge_text
 from eventide.plan.sql.reduce import kept_text
@@ -245,6 +245,7 @@ def _query(
         "limit": query.limit,
         "sample": query.sample,
         "retain": query.retain or None,
+        "changes": query.changes,
         "prods": None if query.prods is None else _prods(query.prods, bound),
         "output": output,
     }
@@ -291,6 +292,11 @@ def _window(query: Query, bound: BoundQuery | Unbound) -> dict[str, Any]:
     if isinstance(window, SameWindow):
         return {"words": f"those of {query.stream}, each once more", "panes": None}
     unitless = isinstance(bound, BoundQuery) and bound.window_kind is TimeKind.SEQUENCE
+    if isinstance(window, LifeWindow):
+        how_long = "for ever" if window.endless else f"until {spoken(window.gap, unitless)} after its last row"
+        ttl = None if window.endless else window.gap
+        unit = "numbers" if unitless else "microseconds"
+        return {"ttl": ttl, "unit": unit, "words": f"none: the state of a group lives {how_long}", "panes": None}
     if isinstance(window, SessionWindow):
         gap = spoken(window.gap, unitless) if window.by is None else f"a gap of their own, {window.by},"
         words = f"sessions: rows of a group with {gap} or less from one to the next"
@@ -350,7 +356,8 @@ def _slices(bound: BoundQuery) -> dict[str, Any]:
         }
     partials = [{"name": p.name, "type": p.type, "reduce": p.reduce, "merge": p.merge} for p in bound.partials]
     kept = ["the number of rows", *(p.reduce for p in bound.partials)]
-    each = "stretch of a session" if bound.of_sessions else "pane and group"
+    window = bound.query.window
+    each = f"stretch of a {window.noun}" if isinstance(window, SessionWindow) else "pane and group"
     words = f"partials, for each {each}: {', '.join(kept)}"
     return {"keep": "partials", "words": words, "partials": partials}
 

@@ -155,7 +155,9 @@ def _progress(
             saved = record.queries[query.name]
             if isinstance(query.window, SessionWindow):
                 find = partial(_sessions, [file for part in saved["state"]["slices"] for file in part["files"]], whole)
-                opened[query.name] = OpenSessions(query.name, program.times_of(query.name), find, saved["passed"])
+                opened[query.name] = OpenSessions(
+                    query.name, program.times_of(query.name), find, saved["passed"], query.window.noun
+                )
             else:
                 opened[query.name] = _opened(program, query, saved, times(query.name, "waiting"))
     names: dict[str, pa.Array] = {}

@@ -259,7 +259,10 @@ class Kafka:
             if column not in schema.names:
                 has = ", ".join(schema.names)
                 raise EngineError(f"{column!r} is no column of {results.query!r}; it has {has}")
-        apart = ("kind", *results.key) if results.key else tuple(f.name for f in schema if not _may_differ(f.type))
+        apart = results.key or tuple(f.name for f in schema if not _may_differ(f.type))
+        if set(WINDOW) <= set(results.key):
+            # Of values that change, all rows of a key are written one after the other, in one share.
+            apart = ("kind", *apart)
         return Round(self._settings, self._topic, name, note, what, schema, self._values, key, self._headers, apart)
 
 

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from eventide.sinks.console import Console
     from eventide.sinks.delta import Delta
     from eventide.sinks.directory import Directory
+    from eventide.sinks.iceberg import Iceberg
     from eventide.sinks.kafka import Kafka
     from eventide.sinks.postgres import Postgres
 
@@ -185,6 +186,7 @@ ROWS = "20"
 OPTIONS = {
     "console": ("rows",),
     "delta": ("mode", "key"),
+    "iceberg": ("mode", "key", "catalog", "type", "uri", "warehouse"),
     "kafka": (
         "servers",
         "key",
@@ -200,6 +202,7 @@ CLIENT = "kafka."
 PLACES = {
     **dict.fromkeys(FORMATS, ("a directory", "path")),
     "delta": ("a directory", "path"),
+    "iceberg": ("a table", "lake.table"),
     "kafka": ("a topic", "topic"),
     "postgres": ("a table", "table"),
 }
@@ -210,7 +213,7 @@ MODES = ("upsert", "append", "replace round")
 
 def sink_of(
     format: str, path: str | None = None, options: Mapping[str, str] | None = None
-) -> Directory | Console | Delta | Kafka | Memory | Postgres:
+) -> Directory | Console | Delta | Iceberg | Kafka | Memory | Postgres:
     """The sink of that name; `path` is the directory or the table of those that write into one.
 
     The console has one option, `rows`: how many rows of a query it shows.
@@ -231,6 +234,11 @@ def sink_of(
 
         assert path is not None
         return Delta(path, given.get("mode", "append"), key=_names(given.get("key", "")))
+    if name == "iceberg":
+        from eventide.sinks.iceberg import Iceberg
+
+        assert path is not None
+        return Iceberg(path, given.pop("mode", "append"), key=_names(given.pop("key", "")), **given)
     if name == "postgres":
         from eventide.sinks.postgres import Postgres
 
@@ -267,7 +275,7 @@ def check_sink(format: str, path: str | None = None, options: Mapping[str, str] 
     known = OPTIONS.get(name, ())
     given = {option.lower(): value for option, value in (options or {}).items()}
     for option in given:
-        if option not in known and not (name == "kafka" and option.startswith(CLIENT)):
+        if option not in known and name != "iceberg" and not (name == "kafka" and option.startswith(CLIENT)):
             has = f"it has {', '.join(known)}" if known else "it has none"
             raise DeclarationError(f"a sink of format {name!r} has no option {option!r}; {has}")
     if name in PLACES and not path:
@@ -285,6 +293,8 @@ def check_sink(format: str, path: str | None = None, options: Mapping[str, str] 
         from eventide.sinks.values import values_of
 
         values_of(path or "", given)
+    if name == "iceberg" and not given.keys() & {"catalog", "type", "uri", "warehouse"}:
+        raise DeclarationError("INTO iceberg needs a catalog: OPTIONS (warehouse '/folder'), or its type and uri")
     if "mode" in given and given["mode"] not in MODES:
         raise DeclarationError(f"there is no mode {given['mode']!r}: choose {', '.join(MODES[:-1])} or {MODES[-1]}")
     rows = given.get("rows", ROWS)

@@ -102,7 +102,7 @@ def needs_path(stream: Stream, given: Input) -> str:
 
 
 FILES = frozenset({"parquet", "orc", "json", "csv", "text", "avro", "xml", "binaryfile"})
-TABLES = frozenset({"table", "delta"})
+TABLES = frozenset({"table", "delta", "iceberg"})
 
 # What a format calls the number of rows that one round (for `rate`: one second) may take.
 ROWS = {

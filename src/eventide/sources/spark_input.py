@@ -68,6 +68,10 @@ def read_stream(spark: SparkSession, stream: Stream) -> DataFrame:
             return conforming(stream, frame, f"the table {given.path}")
         if given.format == "replay":
             return _replay(spark, stream, given, limits)
+        if given.format == "iceberg":
+            from eventide.sources.iceberg.spark import read_iceberg
+
+            return conforming(stream, read_iceberg(spark, stream, limits), f"the table {given.path}")
         return _by_name(spark, stream, given, limits)
 
 

@@ -136,7 +136,7 @@ class RunningOperators:
 
     def turn(self, name: str) -> bool:
         """One turn of an operator; whether it emitted a row."""
-        limit = self.step.flush_rows
+        limit = self.step.flush_rows if self.operators[name].may_wait else None
         if limit is not None and name in self.outputs and name in self.step.plan.queries:
             limit = max(0, limit - self.outputs[name].final.rows)
             if limit == 0:

@@ -53,6 +53,7 @@ from eventide.plan.declared.evolution import Consent, Evolution
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.stream import Timestamps
+from eventide.results.results import Results
 from eventide.sinks.sink import FileSink, Sink
 from eventide.storage.storage import Storage
 
@@ -99,6 +100,8 @@ class Engine:
         self.seconds: dict[str, float] = {}
         self.work: dict[str, Work] = {}
         """What every stream and operator has done since the start."""
+        self.on_results: list[Callable[[Results], None]] = []
+        """Called with the results of a query before they are committed; must not raise."""
         self.last_rows = FEW_ROWS
         self._has_run = False
         self._asker = IdlePoller(self.scheduling.timestamps)

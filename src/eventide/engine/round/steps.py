@@ -27,7 +27,6 @@ from eventide.engine.round.report import RoundInput, RoundReport, RoundTimes, St
 from eventide.engine.round.results import results_of, schema_of
 from eventide.engine.round.side_tables import LATE, REJECTS, late_by_source, reasons_of
 from eventide.plan.declared.query import added_columns
-from eventide.results.accuracy import WINDOW
 from eventide.results.results import Results
 
 if TYPE_CHECKING:
@@ -127,9 +126,10 @@ class RoundSteps:
 
     def _heartbeats(self, given: RoundInput, reductions: Mapping[str, Reduction]) -> Ingestion:
         engine = self.engine
-        operators = dict(engine.state.operators)
-        for name, budget in given.budgets.items():
-            operators[name] = operators[name].begin(given.clock, budget)
+        operators = {
+            name: operator.begin(given.clock, given.budgets.get(name, 0))
+            for name, operator in engine.state.operators.items()
+        }
         polling, last = engine.scheduling.timestamps, engine.state.clock
         step = HeartbeatStep(engine.plan, engine.streams, engine.executor, engine.state.reached, polling, last)
         return step.run(given, reductions, operators)
@@ -165,7 +165,7 @@ class RoundSteps:
             schema = pa.schema([*schema, *((column, pa.float64()) for column in added)])
         shown = [table.select(schema.names).cast(schema) for table in early]
         heartbeat, output = advanced.heartbeats[name], advanced.outputs[name]
-        key = () if bound is None else (*WINDOW, *(one.name for one in bound.keys))
+        key = () if bound is None else bound.result_key
         return results_of(engine.executor, name, schema, advanced.round, heartbeat, output, shown, key)
 
     def _emit(
@@ -179,6 +179,8 @@ class RoundSteps:
         engine = self.engine
         seconds: dict[str, float] = {}
         for name, shown in results.items():
+            for look in engine.on_results:
+                look(shown)
             if name in engine.sinks:
                 started = time.perf_counter()
                 engine.sinks[name].emit(shown)

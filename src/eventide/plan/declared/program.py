@@ -94,10 +94,11 @@ class Program:
             below = self.below(query)
             if below is not None:
                 _check_over_query(query, below)
+                _refuse_endless(below, query.name)
                 if isinstance(query.window, SameWindow) and isinstance(below.window, SessionWindow):
                     raise DeclarationError(
-                        f"query {query.name!r} has the windows of {below.name!r}, and no two sessions are the same "
-                        "window: give it one of its own, [RANGE 1 hour]"
+                        f"query {query.name!r} has the windows of {below.name!r}, and no two {below.window.noun}s are "
+                        "the same window: give it one of its own, [RANGE 1 hour]"
                     )
             elif isinstance(query.window, SameWindow):
                 raise DeclarationError(
@@ -107,8 +108,10 @@ class Program:
                 raise DeclarationError(f"query {query.name!r} cannot close by source: {reason}")
         for operator in self.operators:
             for read in operator.inputs:
-                if (revised := self._queries_by_name.get(read)) is not None and revised.retain:
-                    _refuse_revised(revised.name, operator.name)
+                if (below := self._queries_by_name.get(read)) is not None:
+                    _refuse_endless(below, operator.name)
+                    if below.retain:
+                        _refuse_revised(below.name, operator.name)
         object.__setattr__(self, "queries", with_prods_of_streams(self))
         # Prods may have made other queries of them.
         self.__dict__.pop("_queries_by_name", None)
@@ -254,6 +257,14 @@ def _refuse_revised(below: str, reader: str) -> None:
     )
 
 
+def _refuse_endless(below: Query, reader: str) -> None:
+    if isinstance(below.window, SessionWindow) and below.window.endless:
+        raise DeclarationError(
+            f"query {reader!r} reads {below.name!r}, whose state lives for ever, so it has no final results, which "
+            "others read: let its state end (STATE TTL 1 day), or give it a window"
+        )
+
+
 def streams_below(program: Program, name: str) -> frozenset[str]:
     """The names of the streams that a query or operator reads in the end."""
     return _below(name, {step.name: step for step in (*program.queries, *program.operators)})
@@ -278,7 +289,9 @@ def with_prods_of_streams(program: Program) -> tuple[Query, ...]:
         below = _below(query.name, known)
         in_stream = bool(below & prodded)
         if query.prods is None:
-            found.append(replace(query, prods=Prods(in_stream=True)) if in_stream else query)
+            # Values that are shown as they change need not be asked for.
+            asked = in_stream and not query.changes
+            found.append(replace(query, prods=Prods(in_stream=True)) if asked else query)
             continue
         if query.prods.by is not None:
             _check_by(program, query.name, query.prods.by, below)
@@ -321,7 +334,7 @@ def why_not(query: Query, stream: Stream | None) -> str | None:
     if not stream.source:
         return f"stream {stream.name!r} is one source: name the columns that tell its sources (SOURCE BY)"
     if isinstance(query.window, SessionWindow):
-        return "sessions close with all sources together: give it windows of a fixed length"
+        return f"{query.window.noun}s close with all sources together: give it windows of a fixed length"
     if not isinstance(query.window, Window):
         return "rows of all sources are counted together: give it windows of time"
     if query.window.empty:

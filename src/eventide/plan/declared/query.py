@@ -29,7 +29,7 @@ from sqlglot import exp
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.triggers import AtPoints, ByProgress, Earliness, EarlyTrigger, Every
-from eventide.plan.declared.window import AnyWindow, RowWindow, SessionWindow, Window
+from eventide.plan.declared.window import AnyWindow, LifeWindow, RowWindow, SessionWindow, Window
 from eventide.plan.expressions.aggregate_call import call_from
 from eventide.plan.expressions.columns import nearest_of
 from eventide.plan.expressions.parse import aggregates_in, parsed
@@ -223,7 +223,8 @@ class Query:
     be revised by a late row (0: never). Of each window's results, `having` chooses, `order` orders, and the first
     `limit` are emitted. `sample` is the share of the rows that count; which ones, their values decide. `by_source`:
     each group closes on the heartbeat of its own source, not on that of all together (see `plan.declared.program`).
-    `prods`: when early answers are emitted beside the final ones.
+    `prods`: when early answers are emitted beside the final ones. `changes`: every round emits the new value of each
+    group that has changed, which takes the place of the group's last one (EMIT CHANGES, under a `LifeWindow`).
 
     >>> Query("q", "s", Window(300), select=named_as(round="count(*)"))
     Traceback (most recent call last):
@@ -244,6 +245,7 @@ class Query:
     sample: float | None = None
     by_source: bool = False
     prods: Prods | None = None
+    changes: bool = False
 
     def __post_init__(self) -> None:
         if not self.select and not self.groups:
@@ -257,12 +259,14 @@ class Query:
         if self.limit is not None and self.limit < 1:
             raise DeclarationError(f"query {self.name!r}: LIMIT {self.limit} shows nothing: give 1 or more")
         if isinstance(self.window, SessionWindow):
-            self._check_session()
+            self._check_session(self.window.noun)
         if self.sample is not None and not 0 < self.sample <= 1:
             raise DeclarationError(
                 f"query {self.name!r}: cannot take {self.sample} of the rows: give a share above 0, at most 1"
             )
 
+        if self.changes:
+            self._check_changes()
         if self.prods is not None:
             self._check_prods(self.prods)
 
@@ -277,7 +281,7 @@ class Query:
                 f"query {self.name!r}: windows over a count of rows have no points in time: prod it EVERY so often"
             )
         if isinstance(self.window, SessionWindow):
-            self._check_prods_of_sessions(prods)
+            self._check_prods_of_sessions(prods, self.window.noun)
         values = tuple(item.name for item in self.select)
         for name, _ in prods.compare:
             if name not in values:
@@ -290,16 +294,36 @@ class Query:
                     f"query {self.name!r}: {name!r} is a column of early answers; choose another name for yours"
                 )
 
-    def _check_session(self) -> None:
+    def _check_changes(self) -> None:
+        if not isinstance(self.window, LifeWindow):
+            raise DeclarationError(
+                f"query {self.name!r}: results of windows come when these are over, and do not change: EMIT CHANGES "
+                "is for aggregates without a window, under STATE TTL"
+            )
+        if self.having is not None:
+            raise DeclarationError(
+                f"query {self.name!r}: a value that no longer fulfils HAVING would stay as it was shown before: drop "
+                "HAVING from EMIT CHANGES, and choose where the results are read"
+            )
+        if self.prods is not None:
+            raise DeclarationError(
+                f"query {self.name!r}: EMIT CHANGES shows all that a prod could ask for: drop the one or the other"
+            )
+
+    def _check_session(self, noun: str) -> None:
         """Every session is the only result of its window."""
         if self.order or self.limit is not None:
             raise DeclarationError(
-                f"query {self.name!r}: each session is a window of its own with one result, so ORDER BY and LIMIT have "
+                f"query {self.name!r}: each {noun} is a window of its own with one result, so ORDER BY and LIMIT have "
                 "nothing to choose from: drop them"
             )
+        if isinstance(self.window, LifeWindow) and self.retain:
+            raise DeclarationError(
+                f"query {self.name!r}: RETAIN is for windows, and STATE TTL says here how late a row may be: drop it"
+            )
 
-    def _check_prods_of_sessions(self, prods: Prods) -> None:
-        owner = f"query {self.name!r}: a session that is open has no end yet"
+    def _check_prods_of_sessions(self, prods: Prods, noun: str) -> None:
+        owner = f"query {self.name!r}: a {noun} that is open has no end yet"
         if prods.needs_slides:
             raise DeclarationError(f"{owner}, so it has no points in time: prod it EVERY so often")
         if prods.estimate or prods.compare:
