@@ -254,7 +254,7 @@ class Running(ABC):
         """Take a committed round into the statistics, and tell it on."""
         if work is None:
             return
-        rows = sum(stream.losses.rows for stream in self.engine.streams.values())
+        rows = sum(self.engine.streams[one.name].losses.rows for one in self.engine.program.inputs)
         self._pace.append((time.monotonic(), rows))
         log.debug(
             "round",

@@ -9,18 +9,19 @@ it is in (Nexmark's queries 5 and 7 as the Linear Road group wrote them). `x >= 
 
 >>> import sqlglot
 >>> sql = "SELECT k FROM (SELECT k, max(v) AS m FROM s GROUP BY k) AS a WHERE m > (SELECT avg(v) FROM s)"
->>> print(ScalarReader(SourceText(sql), lambda table: None).read(sqlglot.parse_one(sql, read="spark")).sql("spark"))
+>>> print(ScalarReader(SourceText(sql), {}).read(sqlglot.parse_one(sql, read="spark")).sql("spark"))
 SELECT k FROM (SELECT k, MAX(v) AS m FROM s GROUP BY k) AS a LEFT JOIN (SELECT AVG(v) AS value_1 FROM s) AS subquery \
 ON a.window_start = subquery.window_start AND a.window_end = subquery.window_end WHERE m > subquery.value_1
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from eventide.language.create_stream import DeclaredStream, name_of
 from eventide.language.expression_text import column_of, conjuncts, has_aggregate, name_for, unused, wrapped
 from eventide.language.grammar.nodes import StreamWindow
 from eventide.language.grammar.source_text import SourceText, offset_of
@@ -38,9 +39,6 @@ PLAIN = ("expressions", "from_", "where", "windows", "joins", "with_", "group")
 REGULAR = ("RANGE", "SLIDE", "OFFSET")
 NOTHING = (exp.Count, exp.CountIf, exp.ApproxDistinct)
 """Aggregates that say 0 of no rows; the others say NULL."""
-
-TimeOf = Callable[[exp.Expr], str | None]
-"""The column that tells the time of a stream, by its name in FROM."""
 
 
 @dataclass
@@ -82,7 +80,7 @@ class ScalarReader:
     """Rewrites a SELECT whose expressions have queries in them."""
 
     source: SourceText
-    time_of: TimeOf
+    streams: Mapping[str, DeclaredStream]
 
     def read(self, select: exp.Select) -> exp.Select:
         """The SELECT with a join in the place of these queries; itself where it has none."""
@@ -298,7 +296,8 @@ class ScalarReader:
 
     def _by_time(self, origin: exp.Expr, window: StreamWindow, shared: Shared, name: str) -> exp.Join:
         """Each row of a stream with the value of every window that it is in."""
-        time = self.time_of(origin)
+        declared = self.streams.get(name_of(origin).lower()) if isinstance(origin, exp.Table) else None
+        time = declared.stream.time if declared is not None else None
         inner = shared.select.args["from_"].this
         other = inner.args.get("stream_window")
         if time is None:

@@ -77,7 +77,7 @@ class LocalEngine(Running):
         given = dict(inputs or {})
         # What is given instead of a table are rows that come, each time all of it.
         tables = [one for one in program.streams if one.table is not None and one.name not in given]
-        streams = [one for one in program.streams if one not in tables]
+        streams = [one for one in program.inputs if one not in tables]
         self._inputs = {s.name: given[s.name] if s.name in given else open_input(s) for s in streams}
         self._every = every
         self._tick = tick

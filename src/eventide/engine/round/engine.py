@@ -374,8 +374,8 @@ class Engine:
         self.early.begin()
         placed = self.on_cluster()
         self.reducers = {
-            stream.name: Reducer.of(stream, [way.bound for way in self.plan.ways_from(stream.name)], placed)
-            for stream in self.program.streams
+            together[0].name: Reducer.of(together[0], [way.bound for way in self.plan.ways_from_all(together)], placed)
+            for together in self.program.reduced_together
         }
 
     def on_cluster(self) -> frozenset[str]:

@@ -90,7 +90,7 @@ class SparkEngine(Running):
         given = dict(frames or {})
         self._frames = {
             stream.name: _with_malformed(given[stream.name]) if stream.name in given else read_stream(spark, stream)
-            for stream in program.streams
+            for stream in program.inputs
             if stream.table is None or stream.name in given
         }
         super().__init__(
@@ -108,7 +108,7 @@ class SparkEngine(Running):
                 consent=consent,
             )
         )
-        tables = [one for one in program.streams if one.name not in self._frames]
+        tables = [one for one in program.inputs if one.name not in self._frames]
         self._tables = TableReads(self.engine, tables, partial(read_table, spark))
         self._log = SparkLog(self.engine.checkpoint.storage)
         self._rearrangement = Rearrangement(self.engine.checkpoint.storage)

@@ -47,7 +47,7 @@ class Retries:
 
     def not_answering(self) -> list[str]:
         """A sentence for each source that does not answer."""
-        streams = [stream for stream in self._engine.program.streams if stream.input is not None]
+        streams = [stream for stream in self._engine.program.inputs if stream.input is not None]
         found = (unreachable(stream) or missing_topics(self._spark, stream) for stream in streams)
         return [sentence for sentence in found if sentence is not None]
 
@@ -60,7 +60,7 @@ class Retries:
 
     def missing(self, failure: BaseException) -> str | None:
         """What to say of a source that did not answer; None if that was not the reason of a failure."""
-        reason = outage(failure, self._engine.program.streams)
+        reason = outage(failure, self._engine.program.inputs)
         return None if reason is None else next(iter(self.not_answering()), reason)
 
     def carried_out(self, round: Callable[[], T]) -> T:
