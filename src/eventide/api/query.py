@@ -192,7 +192,8 @@ class ContinuousQuery(NamedRows, Startable):
 
         - `every`: prod at every multiple of this length on the clock.
         - `at`: prod each window once at each of these shares of its last slide, such as `[0.75, 0.9]`.
-        - `within`: prod each window once, as early as this mean error permits.
+        - `within`: prod each window once, as early as this mean error permits, with 95 % confidence; an `Earliness`
+          says how surely, how fast, and between which points.
         - `by`: a stream whose rows are prods. Each asks for windows up to its time, in the groups given by its columns
           of the same names. A stream with prods among its own rows (`eventide.stream(..., prodded=...)`) needs none.
         - `estimate`: also extrapolate early sums and counts.

@@ -51,8 +51,8 @@ class EarlyState:
     """Whether rows have come since it was asked last."""
     controlled: dict[int, int] = field(default_factory=dict)
     """The ends of windows that the control asked for, with the places of their points."""
-    answered_to: int = NEVER
-    """The last end of a window that has its final answer."""
+    answered: frozenset[int] = frozenset()
+    """The last ends of windows that have their final answer, and that the control has not asked for yet."""
 
     @classmethod
     def start(cls, bound: BoundQuery, by_progress: bool) -> EarlyState:
@@ -98,15 +98,17 @@ class EarlyState:
         for end in range(first, prod.up_to + 2, self.ends.slide):
             if end - 1 > closed:
                 self.controlled[end] = int(place_of(np.array([self.ends.point(end, hand)]))[0])
-            elif end <= self.answered_to:
+            elif end in self.answered:
                 # The final answer was there before the early one was asked for: no error, and time to spare.
                 self.control.score(0.0)
+        self.answered = frozenset(end for end in self.answered if end - 1 > prod.up_to)
 
     def learn(self, scored: ScoredWindows, closed: int, answered: set[int]) -> None:
         """Let the control know of windows that it asked for, and that are over now; `answered` have a final answer."""
         if self.control is None:
             return
-        self.answered_to = max(answered, default=self.answered_to)
+        unasked = sorted(end for end in self.answered | answered if end > self.control.asked)
+        self.answered = frozenset(unasked[-MOST_WINDOWS:])
         errors = zip(
             scored.ends.tolist(), place_of(scored.points).tolist(), scored.worst_column().tolist(), strict=True
         )
@@ -134,7 +136,7 @@ class EarlyState:
         return {
             "before": [self.before.clock, self.before.latest],
             "fresh": self.fresh,
-            "told_to": self.answered_to,
+            "answered": sorted(self.answered),
             "controlled": [[end, place] for end, place in self.controlled.items()],
             "control": None if self.control is None else self.control.snapshot(),
             "accuracy": self.accuracy.saved(),
@@ -144,7 +146,8 @@ class EarlyState:
 
     def restored(self, saved: dict[str, Any]) -> EarlyState:
         """The state of this declaration, as it was saved."""
-        self.before, self.fresh, self.answered_to = Moment(*saved["before"]), saved["fresh"], saved["told_to"]
+        self.before, self.fresh = Moment(*saved["before"]), saved["fresh"]
+        self.answered = frozenset(saved.get("answered", ()))
         self.accuracy.restore(saved["accuracy"], _unpacked(saved["waiting"]), _unpacked(saved["groups"]))
         if self.control is not None and saved["control"] is not None:
             self.control = self.control.policy.resume(saved["control"])

@@ -98,8 +98,9 @@ def in_words(prods: Prods, say: Callable[[int], str]) -> str:
     if prods.points:
         parts.append(f"at {' and '.join(f'{100 * point:g} %' for point in prods.points)} of the slide")
     if prods.within is not None:
+        sure = f"{100 * prods.within.confidence:g} %"
         bounds = f"between {100 * prods.within.earliest:g} % and {100 * prods.within.latest:g} % of the slide"
-        parts.append(f"as early as {100 * prods.within.error:g} % error permits, {bounds}")
+        parts.append(f"as early as {100 * prods.within.error:g} % error permits, {bounds}, with {sure} confidence")
     parts += [] if prods.by is None else [f"at every row of {prods.by}, up to its time"]
     parts += ["at the prods among the rows that it reads"] if prods.in_stream else []
     parts += ["sums and counts extrapolated"] if prods.estimate else []
