@@ -206,7 +206,7 @@ class LocalEngine(Running):
             wanted = ", ".join(self.engine.evolution.of(QUERY, Begin.BEGINNING))
             raise DeclarationError(
                 f"stream {name!r} cannot be read again from its beginning, as a backfill of {wanted} would have to: "
-                "only files can. Let it begin at the present"
+                "only files and topics of Kafka can. Let it begin at the present"
             )
 
     def step(self, bounded: bool) -> bool:
