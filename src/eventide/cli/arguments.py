@@ -118,6 +118,10 @@ def run(
         str | None,
         typer.Option(metavar="URL", help="Send spans of rounds and heartbeats to this collector of OpenTelemetry."),
     ] = None,
+    lineage: Annotated[
+        str | None,
+        typer.Option(metavar="URL|FILE", help="Tell OpenLineage what is read and written, and how the run ends."),
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Run the queries of a script, and show their results as they come."""
@@ -141,6 +145,7 @@ def run(
             console_key=console_key,
             webhook=webhook,
             otlp=otlp,
+            lineage=lineage,
             replace=replace,
             log=log,
             accept=accept,

@@ -186,6 +186,7 @@ class LocalEngine(Running):
                 "and at the clock of now",
                 meant.round,
                 ", ".join(changed),
+                extra={"event": "rows of a round are gone"},
             )
             with self.exclusively():
                 self.engine.forget_intent()
@@ -277,7 +278,7 @@ class LocalEngine(Running):
         return found
 
     def _close(self) -> None:
-        self.gate.shut()
+        self._shut()
         self.engine.close()
         self.engine.backend.close()
         for one in self._inputs.values():

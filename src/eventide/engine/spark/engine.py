@@ -336,7 +336,7 @@ class SparkEngine(Running):
             return False
 
     def _close(self) -> None:
-        self.gate.shut()
+        self._shut()
         self.engine.close()
         self.engine.backend.close()
 
