@@ -222,7 +222,7 @@ def test_rows_of_a_merge_go_a_few_at_a_time_whole_instants_in_order(
     executor: Executor, times: list[int], heartbeat: int, most: int, simultaneous: bool, restarts: bool
 ) -> None:
     rows = Rows("m", ("s",), simultaneous=simultaneous)
-    bound = bind_rows(rows, [S], LocalBackend().type_of)
+    bound = bind_rows(rows, (S,), LocalBackend().type_of)
     run = Merge.start(bound, executor)
     [port] = bound.ports
     table = pa.table(
