@@ -1,1 +1,1 @@
-"""Kafka and PostgreSQL from end to end: what is left after kill -9, and how fast it is beside plain Spark."""
+"""Kafka, PostgreSQL, Delta and Iceberg from end to end: what is left after kill -9, and how fast beside plain Spark."""

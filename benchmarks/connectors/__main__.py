@@ -1,11 +1,13 @@
-"""Kafka and PostgreSQL from end to end, on real servers: `python -m benchmarks.connectors [--quick] [--json FILE]`.
+"""Kafka, PostgreSQL, Delta and Iceberg from end to end: `python -m benchmarks.connectors [--quick] [--json FILE]`.
 
-A program that reads a topic and writes windows into a topic and into a table is killed with SIGKILL at least twenty
-times, at random moments in and after its transactions; both servers are killed once and started again. Then a plain
-query of Spark does the same work as Eventide. The last line is one JSON object:
+A program that reads a topic and writes windows into a topic, and into tables of PostgreSQL, Delta and Iceberg is killed
+with SIGKILL at least twenty times on each engine, at random moments in and after its transactions; both servers are
+killed once and started again. Then a plain query of Spark does the same work as Eventide. The last line is one JSON
+object:
 
-- `kafka.lost`, `kafka.duplicated`, `postgres.lost`, `postgres.duplicated`: results that are missing, or there too
-  often, compared with the rows themselves; all must be 0. `kills` is how many deaths there were, on all engines;
+- `kafka.lost`, `kafka.duplicated`, and the same for `postgres`, `delta`, `iceberg` and (on Spark) `jdbc`: results
+  that are missing, or there too often, compared with the rows themselves; all must be 0. `kills` is how many deaths
+  there were, on all engines;
 - `kafka.throughput_ratio`, `postgres.throughput_ratio`: the throughput of Eventide on Spark over that of plain Spark.
 
 `--engine` kills one engine alone, `--only kills` or `--only throughput` does one part.
@@ -26,13 +28,15 @@ from scripts.postgres_server import postgres
 
 KILLS = {"local": (40, 20), "spark": (20, 20)}
 """By default, and in the quick form."""
-ROWS = (1_000_000, 200_000)
-LIMIT = 100_000
+ROWS = (4_000_000, 400_000)
+LIMIT = 500_000
+"""Rows in a round: as much as Spark would take of a backlog, so that its fixed costs weigh little on both sides."""
+SINKS = ("kafka", "postgres", "delta", "iceberg", "jdbc")
 
 
 def main() -> None:
     """Kill, count, time, and end with the line of JSON."""
-    made = parser("Kafka and PostgreSQL: nothing lost, nothing doubled, and how fast")
+    made = parser("Kafka, PostgreSQL, Delta and Iceberg: nothing lost, nothing doubled, and how fast")
     add_only(made, ["kills", "throughput"])
     made.add_argument("--engine", choices=("local", "spark"), help="kill this engine alone")
     made.add_argument("--kills", type=int, help="deaths on each engine")
@@ -58,7 +62,7 @@ def main() -> None:
             rows = ROWS[options.quick]
             found |= throughput.measure(rows, min(LIMIT, rows // 4), broker, database, folder)
     finish(options, found)
-    if any(found.get(f"{sink}.{fault}") for sink in ("kafka", "postgres") for fault in ("lost", "duplicated")):
+    if any(found.get(f"{sink}.{fault}") for sink in SINKS for fault in ("lost", "duplicated")):
         sys.exit("results were lost, or are there twice")
 
 

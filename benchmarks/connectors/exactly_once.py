@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -14,13 +15,17 @@ from pathlib import Path
 from uuid import uuid4
 
 import psycopg
+import pyarrow as pa
+from deltalake import DeltaTable
 
 from benchmarks.connectors.program import Life
 from benchmarks.connectors.topics import Answer, expected, new_topic, out_of_order, send
 from benchmarks.harness import say
+from eventide.storage.iceberg import catalog_of
 from scripts.kafka_reader import committed_rows
 from scripts.kafka_server import KafkaServer
 from scripts.postgres_server import PostgresServer
+from scripts.spark_archive import java_options
 
 PARTITIONS = 3
 ROWS_OF_A_ROUND = 60
@@ -34,7 +39,12 @@ def measure(engine: str, kills: int, kafka: KafkaServer, postgres: PostgresServe
     topic, into = new_topic(kafka.servers, PARTITIONS), new_topic(kafka.servers, 2)
     send(kafka.servers, topic, rows, PARTITIONS)
     url, table = postgres.url, f"sums_{engine}"
-    life = Life(engine, str(folder / "state"), kafka.servers, topic, into, url, table, ROWS_OF_A_ROUND)
+    delta, lake = str(folder / "delta"), str(folder / "lake")
+    user = f"user=eventide&password={postgres.password}"
+    jdbc = f"jdbc:postgresql://127.0.0.1:{postgres.port}/postgres?{user}"
+    life = Life(
+        engine, str(folder / "state"), kafka.servers, topic, into, url, table, delta, lake, jdbc, ROWS_OF_A_ROUND
+    )
     dice = random.Random(kills)
     deaths = 0
     while deaths < kills:
@@ -51,20 +61,25 @@ def measure(engine: str, kills: int, kafka: KafkaServer, postgres: PostgresServe
             say("both servers were killed and started again")
     if lived(life, folder) != 0:
         raise SystemExit("the program failed in its last life")
-    right = expected(rows)
-    return {
+    right, ice = expected(rows), catalog_of({"warehouse": lake}).load_table("lake.sums")
+    by_jdbc = {} if engine == "local" else differences("jdbc", right, answers_in_table(url, f"{table}_by_jdbc"))
+    return by_jdbc | {
         "kills": deaths,
         **differences("kafka", right, answers_in_topic(kafka.servers, into)),
         **differences("postgres", right, answers_in_table(url, table)),
+        **differences("delta", right, answers_in(DeltaTable(delta).to_pyarrow_table())),
+        **differences("iceberg", right, answers_in(ice.scan().to_arrow())),
     }
 
 
 def lived(life: Life, folder: Path) -> int:
     """Run the program; how it ended."""
     file = life.written(folder / f"{uuid4().hex}.json")
+    # Most of a life that is soon killed is the start of its JVM.
+    environment = {"JAVA_TOOL_OPTIONS": java_options(Path(sys.prefix) / "spark.jsa")} | os.environ
     with (folder / "log.txt").open("ab") as log:
         command = [sys.executable, "-m", "benchmarks.connectors.program", str(file)]
-        return subprocess.run(command, stdout=log, stderr=log, check=False).returncode
+        return subprocess.run(command, stdout=log, stderr=log, env=environment, check=False).returncode
 
 
 def differences(name: str, right: Iterable[Answer], found: Iterable[Answer]) -> dict[str, int]:
@@ -88,6 +103,12 @@ def answers_in_table(url: str, table: str) -> list[Answer]:
     asked = f"SELECT extract(epoch FROM window_end)::bigint, k, total, n FROM {table}"
     with psycopg.connect(url) as connection:
         return [(int(end), int(k), int(total), int(n)) for end, k, total, n in connection.execute(asked)]
+
+
+def answers_in(results: pa.Table) -> list[Answer]:
+    """The results in a table of a lake."""
+    rows = results.select(["window_end", "k", "total", "n"]).to_pylist()
+    return [(int(row["window_end"].timestamp()), row["k"], row["total"], row["n"]) for row in rows]
 
 
 def seconds_of(text: str) -> int:

@@ -1,7 +1,8 @@
 """`python -m benchmarks.connectors.program FILE`: the program that is killed; FILE says how and when, as JSON.
 
-It reads a topic, and writes the same windows into a topic and into a table. At a step of the round that is named, or so
-many milliseconds later, it kills itself with SIGKILL: within a transaction, between it and the record, after that.
+It reads a topic, and writes the same windows into a topic, and into tables of PostgreSQL, Delta and Iceberg; on Spark
+by JDBC, too. At a step of the round that is named, or so many milliseconds later, it kills itself with SIGKILL: within
+a transaction, between it and the record, after that.
 """
 
 from __future__ import annotations
@@ -28,7 +29,17 @@ CREATE QUERY sums AS SELECT k, sum(v) AS total, count(*) AS n FROM s [RANGE {win
     INTO kafka '{into}' OPTIONS (servers '{servers}');
 CREATE QUERY sums_too AS SELECT k, sum(v) AS total, count(*) AS n FROM s [RANGE {window} seconds] GROUP BY k
     INTO postgres '{table}' OPTIONS (url '{url}');
+CREATE QUERY sums_in_the_lake AS SELECT k, sum(v) AS total, count(*) AS n FROM s [RANGE {window} seconds] GROUP BY k
+    INTO delta '{delta}';
+CREATE QUERY sums_in_ice AS SELECT k, sum(v) AS total, count(*) AS n FROM s [RANGE {window} seconds] GROUP BY k
+    INTO iceberg 'lake.sums' OPTIONS (warehouse '{warehouse}');
 """
+
+BY_JDBC = """
+CREATE QUERY sums_by_jdbc AS SELECT k, sum(v) AS total, count(*) AS n FROM s [RANGE {window} seconds] GROUP BY k
+    INTO jdbc '{table}_by_jdbc' OPTIONS (url '{jdbc}');
+"""
+"""Which only Spark has."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +53,9 @@ class Life:
     into: str
     url: str
     table: str
+    delta: str
+    warehouse: str
+    jdbc: str
     limit: int
     step: str = ""
     round: int = -1
@@ -55,7 +69,8 @@ class Life:
 
 def live(life: Life) -> None:
     """Run to the end, or to the death."""
-    script = read_script(SCRIPT.format(**asdict(life) | {"delay": DISORDER + 1, "window": WINDOW}))
+    text = SCRIPT + (BY_JDBC if life.engine == "spark" else "")
+    script = read_script(text.format(**asdict(life) | {"delay": DISORDER + 1, "window": WINDOW}))
     sinks = {one.query: sink_of(one.kind, one.path, dict(one.options)) for one in script.outputs}
     claim_outputs(sinks, life.checkpoint, None, replace=False)
 
@@ -63,7 +78,8 @@ def live(life: Life) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     def observer(number: int, step: str) -> None:
-        if (number, step) == (life.round, life.step):
+        # Or in a later one: the life before may have died some rounds after it was told to.
+        if 0 <= life.round <= number and step == life.step:
             threading.Timer(life.delay / 1000, die).start() if life.delay else die()
 
     def local() -> Running:
@@ -78,7 +94,7 @@ def live(life: Life) -> None:
         from eventide.launch.connectors import missing_settings
         from eventide.launch.spark_session import local_session
 
-        session = local_session("local[2]", missing_settings({"kafka"}, {}, (), __version__))
+        session = local_session("local[2]", missing_settings({"kafka", "postgresql"}, {}, (), __version__))
         return SparkEngine(session, script.program, life.checkpoint, sinks, observer=observer)
 
     engines: dict[str, Callable[[], Running]] = {"local": local, "spark": spark}

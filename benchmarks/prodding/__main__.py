@@ -10,7 +10,8 @@ All of it is in virtual time on the local engine, so figures do not depend on th
 - `figures`: accuracy in percent by prodding aggressiveness, mean and worst, for figures 4.6 to 4.11, and of sums and
   counts that are extrapolated.
 - `bursts`: figures 4.5 and 6.3: a burst before an expensive function, waiting in its queue and set aside. Windows in
-  `late_windows` are final more than a second after their end; `same_finals`: every final answer is that of all rows.
+  `late_windows` are final more than a second after their end; `same_finals`: every final answer is that of all rows;
+  `others`: windows without a burst, of which so many are later, or earlier, than if bursts wait.
 - `on_spark`: a subset in real time on Spark.
 - `automatic`: where `PROD WITHIN .. ERROR` comes to rest; `best_point` is where a sum has just that error.
 """

@@ -99,6 +99,13 @@ def answered(stream: Recorded, sideline: Sideline | None) -> Answers:
     return Answers(sorted(told["final"]), told["early"], told["final"])
 
 
+def burst_windows(stream: Recorded) -> set[int]:
+    """The ends of the windows that hold a burst: a slide with more rows than the function can take in it."""
+    counts = np.bincount(stream.times // SLIDE)
+    bursts = np.flatnonzero(counts > ROWS_PER_SECOND * SLIDE // SECOND)
+    return {EPOCH + int(slide) * SLIDE + end for slide in bursts for end in range(SLIDE, RANGE + SLIDE, SLIDE)}
+
+
 def figures(quick: bool) -> tuple[dict[str, Any], dict[str, Answers]]:
     """Figures 4.5 (a burst in a queue) and 6.3 (with bursts set aside); the numbers, and what is drawn."""
     stream = bursty(45 if quick else 100, seed=1)
@@ -107,7 +114,12 @@ def figures(quick: bool) -> tuple[dict[str, Any], dict[str, Answers]]:
     found = {name: answered(stream, sideline) for name, sideline in kinds.items()}
     same = {end: most for end, (_, most) in found["waiting"].final.items()}
     told = {name: answers.summary() for name, answers in found.items()}
+    others = found["waiting"].final.keys() - burst_windows(stream)
     for name, answers in found.items():
         told[name]["same_finals"] = {end: most for end, (_, most) in answers.final.items()} == same
+        delays = {end: (answers.final[end][0], found["waiting"].final[end][0]) for end in others}
+        told[name]["others"] = len(others)
+        told[name]["others_later"] = sum(ours > waiting for ours, waiting in delays.values())
+        told[name]["others_earlier"] = sum(ours < waiting for ours, waiting in delays.values())
     told["thesis"] = {"accuracy": 91.37}
     return told, found

@@ -10,9 +10,8 @@ import pyarrow.compute as pc
 import pytest
 
 import eventide
-from eventide.api.running_query import html_of
-from eventide.engine.introspection.status import Status
 from eventide.errors import DeclarationError, EngineError
+from eventide.pages.notebook import results_table
 
 TABLE = pa.table({"t": [1, 4, 12, 15, 21], "k": ["a", "b", "a", "a", "b"], "v": [1, 2, 3, 4, 5]})
 
@@ -59,7 +58,7 @@ def test_a_query_that_declares_prods_tells_early_results_beside_the_final_ones()
 def test_a_notebook_shows_an_early_row_until_the_final_one_takes_its_place() -> None:
     own = {"kind": ["early", "early", "final"], "window_start": [0, 10, 0], "window_end": [10, 20, 10], "n": [3, 4, 5]}
     about = {"point": [0.5, 0.5, None], "completeness": [0.6, 0.6, None], "n_error": [0.4, 0.4, None]}
-    shown = html_of("counts", "running", Status("local", 3, 0, False, (), ()), pa.table({**own, **about}), {})
+    shown = results_table(pa.table({**own, **about}))
     assert re.findall(r"<td>(.*?)</td>", shown) == ["final", "0", "10", "5", "early 60 %", "10", "20", "4 ± 40 %"]
     assert shown.count("font-style: italic") == 1
     assert "n_error" not in shown

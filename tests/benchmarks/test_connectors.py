@@ -16,5 +16,5 @@ def test_after_three_deaths_nothing_is_lost_and_nothing_doubled(
     kafka_server: KafkaServer, postgres_server: PostgresServer, tmp_path: Path
 ) -> None:
     found = measure("local", 3, kafka_server, postgres_server, tmp_path)
-    sinks = ("kafka", "postgres")
+    sinks = ("kafka", "postgres", "delta", "iceberg")
     assert found == {"kills": 3, **{f"{sink}.{fault}": 0 for sink in sinks for fault in ("lost", "duplicated")}}

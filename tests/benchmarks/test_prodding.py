@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.prodding.bursts import answered
+from benchmarks.prodding.bursts import answered, figures
 from benchmarks.prodding.figures import aggressiveness
 from benchmarks.prodding.runs import EPOCH, Asked, run
 from benchmarks.prodding.streams import SECOND, Recorded, bursty, generated
@@ -67,3 +67,12 @@ def test_a_burst_that_is_set_aside_leaves_later_windows_in_time_and_every_final_
     assert late[1] <= holding
     assert late[0] & holding
     assert waiting.early.keys() & holding
+
+
+@pytest.mark.slow
+def test_on_the_figures_of_the_thesis_no_window_without_a_burst_is_later_because_bursts_are_set_aside() -> None:
+    told, _ = figures(quick=True)
+    for kind in ("set aside", "one in three"):
+        assert told[kind]["same_finals"]
+        assert told[kind]["others_later"] == 0
+        assert told[kind]["others_earlier"] > 0

@@ -135,6 +135,11 @@ class ScriptMill(QueryMill):
             return self._one(["DROP QUERY ", "DROP STREAM ", "EXPLAIN ", "SHOW "]) + self._one(
                 ["STREAMS", "QUERIES", *NAMES]
             )
+        if pick < 0.36:
+            shown = self._one(["lag", "late_ratio", "total", "rows % 5", *NAMES])
+            compared = f"{shown} {self._one(['>', '<=', '=', 'IS', ''])} {self._one([*AMOUNTS, *NAMES])}"
+            lasting = self._one(["", " FOR 1 minute", f" FOR {self._one(AMOUNTS)}"])
+            return f"CREATE ALERT {self._name()} ON {self._one(['S', 'q0', *NAMES])} WHEN {compared}{lasting}"
         if pick < 0.38:
             return f"CREATE INTERFACE SET {self._name()} AS {self._name()}, {self._name()}"
         if pick < 0.41:

@@ -145,10 +145,19 @@ def test_every_error_is_told_and_what_follows_from_one_is_not(tmp_path: Path, he
     assert [place.split(":")[1] for place, _ in errors] == ["3", "8", "9", "10"]
 
 
+NUMBERS = '"type": "record", "name": "r", "fields": [{"name": "at", "type": "long"}, {"name": "n", "type": "long"}]'
+
+
 @pytest.mark.parametrize(
     ("columns", "option", "message"),
     [
-        ("item STRING", "avro", "value.format 'avro' is not known: use json or csv"),
+        ("item STRING", "xml", "value.format 'xml' is not known: use json, csv or avro"),
+        (
+            "item STRING",
+            "avro",
+            "by which schema are its values written? Add value.schema, which is JSON or a file",
+        ),
+        ("n INT", f"avro', \"value.schema\" '{{{NUMBERS}}}", "has at BIGINT: declare it as it is there"),
         ("item STRING, kafka_key STRING", "json", "declares kafka_key STRING, but a record of kafka has"),
         ("item STRING, kafka_ofset BIGINT", "json", "kafka_ofset"),
     ],

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import queue
+import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+import eventide
 from eventide.console.lifecycle import RecordConsole
 from eventide.console.subject import StoppedSubject
 from eventide.endpoint.discovery import Address
@@ -139,6 +143,15 @@ def test_a_session_that_may_only_read_cannot_refresh(browser: Browser, run: Free
 
 
 @pytest.mark.slow
+def test_the_page_of_the_plan_draws_heartbeats_on_their_way(browser: Browser, run: Freeway) -> None:
+    with opened(browser, run.console.link()) as page:
+        go(page, "plan")
+        page.wait_for_selector("#traces .trace rect.waits")
+        told = str(page.locator("#traces .trace svg").first.get_attribute("aria-label"))
+        assert "of readings" in told
+        assert f"waits for {SILENT} of stream readings" in page.inner_text("#traces")
+
+
 def test_why_is_told_in_the_words_of_the_command(browser: Browser, run: Freeway, here: Here) -> None:
     Path("freeway.sql").write_text(SCRIPT)
     said = here("why", "freeway.sql", "speeds", "--checkpoint", str(run.endpoint.folder)).out.splitlines()
@@ -257,3 +270,26 @@ def test_a_stopped_run_is_shown_from_its_record(browser: Browser, tmp_path: Path
         go(page, "results")
         page.wait_for_selector("#open li")
         assert page.locator("#refresh").is_disabled()
+
+
+@pytest.mark.slow
+def test_the_console_opens_over_https_and_keeps_up(browser: Browser, tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("there is no openssl here, which makes certificates")
+    cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=engine.example"]
+    subprocess.run([*made, "-out", cert, "-keyout", key], check=True, capture_output=True)
+    coming: queue.Queue[pa.RecordBatch | None] = queue.Queue()
+    coming.put(pa.record_batch({"t": [1, 2, 30], "v": [1, 2, 3]}))
+    query = eventide.stream(iter(coming.get, None), time="t", name="s").delay(0).window(10).agg(n="count(*)")
+    with query.start() as running:
+        context = browser.new_context(ignore_https_errors=True)
+        page = context.new_page()
+        page.goto(running.console(cert=cert, key=key).link())
+        page.wait_for_selector("text=Running")
+        assert page.url.startswith("https://")
+        rounds = running.status().round
+        coming.put(pa.record_batch({"t": [31, 52], "v": [4, 5]}))
+        page.wait_for_selector(f"text=round {rounds + 1}")
+        context.close()
+        coming.put(None)

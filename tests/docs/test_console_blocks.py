@@ -75,6 +75,7 @@ SCENES: dict[tuple[str, str], Callable[[], AbstractContextManager[None]]] = {
     ("docs/changing-programs.md", "Copies, and the way back"): a_run_that_was_stopped,
     ("docs/commands.md", "`eventide checkpoint`"): ended_run,
     ("docs/commands.md", "`eventide prod`"): people_at_doors,
+    ("docs/operations.md", "Where do heartbeats wait?"): silent_device,
     ("docs/operations.md", "Why is it open?"): silent_device,
     ("docs/prods.md", "From another process"): volumes_of_detectors,
 }

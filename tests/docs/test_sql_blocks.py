@@ -6,6 +6,7 @@ A block that declares no stream goes on from what its page has declared before.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,19 @@ from typing import Any
 import psycopg
 import pytest
 
+from eventide.avro.registry import Registry
 from eventide.language.script import Script, read_script
 from eventide.plan.declared.stream import Stream
+from eventide.plan.sql.stream_rows import MALFORMED
+from eventide.sinks.values import Avro
+from eventide.sources.kafka_records import values_of
+from eventide.storage.iceberg import table_at
 from scripts.kafka_reader import committed_records
 from tests.commands.processes import Here
 from tests.docs.blocks import Block, tagged
 from tests.docs.made_rows import rows_of, write_rows
 from tests.sources.kafka_topics import new_topic, send
+from tests.sources.schema_registry import SchemaRegistry, schema_registry
 
 STREAMS = {
     "docs/language.md": "CREATE STREAM traffic (ts TIMESTAMP, detector STRING, speed INT) FROM json 'incoming';\n",
@@ -32,6 +39,9 @@ POSTGRES = "postgresql://eventide@localhost:5432/reports"
 
 KAFKA = "localhost:9092"
 """The same for a broker."""
+
+REGISTRY = "http://localhost:8081"
+"""The same for a registry of schemas."""
 
 FUNCTIONS = {
     "functions.py": "def foundIn(word: str, text: str) -> bool:\n    return word[-1] == text[-1]\n",
@@ -49,6 +59,12 @@ def script_of(block: Block) -> str:
     return text + "".join(f"SELECT count(*) FROM {stream.name} [RANGE 1 minute];\n" for stream in read.program.streams)
 
 
+@pytest.fixture
+def registry() -> Iterator[SchemaRegistry]:
+    with schema_registry() as server:
+        yield server
+
+
 def told_by(script: Script, printed: list[dict[str, object]], folder: Path) -> dict[str, int]:
     """How many results each query has told, wherever they went."""
     found = {}
@@ -58,6 +74,10 @@ def told_by(script: Script, printed: list[dict[str, object]], folder: Path) -> d
             continue
         if output.kind == "kafka":
             found[output.query] = len(committed_records(dict(output.options)["servers"], str(output.path)))
+            continue
+        if output.kind == "iceberg":
+            table = table_at(str(output.path), dict(output.options) | {"warehouse": str(folder / "lake")})
+            found[output.query] = 0 if table is None else table.scan().count()
             continue
         files = list((folder / output.path).iterdir()) if output.path is not None else []
         found[output.query] = len(files) or sum(row["query"] == output.query for row in printed)
@@ -72,7 +92,11 @@ def write_records(stream: Stream) -> None:
     new_topic(servers, name=topic)
     columns = [column for column in stream.columns if not column.name.startswith("kafka_")]
     inside = replace(stream, columns=tuple(columns), source=(), arrival=None)
-    send(servers, topic, [json.dumps(row).encode() for row in rows_of(inside)])
+    values: list[bytes] = [json.dumps(row).encode() for row in rows_of(inside)]
+    if options.get("value.format") == "avro":
+        rows = values_of(topic, columns, {"format": "json"}).table(values).drop_columns([MALFORMED])
+        values = Avro(topic, Registry(options["value.registry"])).writer(rows.schema)(rows)
+    send(servers, topic, values)
 
 
 def rows_in(url: str, table: str) -> int:
@@ -97,6 +121,8 @@ def test_a_script_runs_and_every_query_of_it_has_results(
     text = script_of(block)
     if KAFKA in text:
         text = text.replace(KAFKA, request.getfixturevalue("kafka_server").servers)
+    if REGISTRY in text:
+        text = text.replace(REGISTRY, request.getfixturevalue("registry").url)
     if POSTGRES in text:
         text = text.replace(POSTGRES, request.getfixturevalue("postgres_server").url)
     script = read_script(text, block.page)

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from eventide.api.inputs import ArrowRows
 from eventide.endpoint.auth import Limits
+from eventide.endpoint.certificate import Certificate
 from eventide.endpoint.discovery import Address
 from eventide.endpoint.lifecycle import Endpoint, listen
 from eventide.engine.local.engine import LocalEngine
@@ -107,7 +108,7 @@ def answer_on(connection: socket.socket, head_only: bool = False) -> Answer:
 
 
 @contextmanager
-def asked(folder: Path, limits: Limits | None = None) -> Iterator[Asked]:
+def asked(folder: Path, limits: Limits | None = None, certificate: Certificate | None = None) -> Iterator[Asked]:
     """An engine that has taken the rows, and listens."""
     coming: queue.Queue[pa.RecordBatch | None] = queue.Queue()
     coming.put(ROWS.to_batches()[0])
@@ -118,5 +119,5 @@ def asked(folder: Path, limits: Limits | None = None) -> Iterator[Asked]:
         while engine.status().round < 0:
             assert not engine.ended.is_set(), engine.failure
             time.sleep(0.01)
-        yield Asked(engine, listen(engine, Address(), window_words, limits), coming)
+        yield Asked(engine, listen(engine, Address(), window_words, limits, certificate), coming)
         coming.put(None)

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.endpoint.auth import Gate, HttpError, Limits, TokenBucket
+from eventide.endpoint.connections import LimitedProtocol
 from eventide.endpoint.discovery import Address
 from eventide.endpoint.questions import Questions
-from eventide.endpoint.serving import LimitedProtocol
 from tests.endpoint.asking import Asked, answer_on, asked
 
 GOOD = {"host": "localhost", "authorization": "Bearer secret"}
@@ -217,7 +217,7 @@ def test_many_clients_at_once_are_answered_or_told_to_come_again(tmp_path: Path)
 
 
 def test_a_client_that_does_not_take_its_answer_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventide.endpoint.serving.ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr("eventide.endpoint.connections.ANSWER_SECONDS", 0.3)
     monkeypatch.setattr(Questions, "status", lambda _: {"long": "x" * 20_000_000})
     gone, lost = Queue[object](), LimitedProtocol.connection_lost
 

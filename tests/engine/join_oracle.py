@@ -15,18 +15,6 @@ AggregateValue = tuple[int, int, int, int | None, int | None, int | None, int | 
 
 
 @dataclass(frozen=True)
-class OracleBand:
-    """A band, and its two expressions as functions of time."""
-
-    band: Band
-    left: Function
-    right: Function
-
-    def holds(self, left: int, right: int) -> bool:
-        return self.band.low <= self.right(right) - self.left(left) <= self.band.high
-
-
-@dataclass(frozen=True)
 class Row:
     """A row: its side, time, key and value."""
 
@@ -34,6 +22,36 @@ class Row:
     t: int
     k: int | None
     v: int | None
+
+
+@dataclass(frozen=True)
+class OracleBand:
+    """A band, and its two expressions as functions of time; or one as what a row `says` whose side has that number."""
+
+    band: Band
+    left: Function
+    right: Function
+    of_rows: int | None = None
+    says: Callable[[Row], int | None] = lambda row: None
+
+    def value(self, row: Row) -> float | None:
+        return self.says(row) if row.side == self.of_rows else self.time(row.side)(row.t)
+
+    def time(self, side: int) -> Function:
+        return self.right if side else self.left
+
+    def holds(self, left: Row, right: Row) -> bool:
+        one, other = self.value(left), self.value(right)
+        return one is not None and other is not None and self.within(other - one)
+
+    def within(self, difference: float) -> bool:
+        return not self.above(difference) and not self.below(difference)
+
+    def above(self, difference: float) -> bool:
+        return self.band.high is not None and difference > self.band.high
+
+    def below(self, difference: float) -> bool:
+        return self.band.low is not None and difference < self.band.low
 
 
 @dataclass
@@ -55,7 +73,7 @@ class Oracle:
         heartbeat = self.heartbeats[row.side]
         if heartbeat == FOREVER or (self.promised != NEVER and row.t <= self.promised):
             return True
-        own = [band.right if row.side else band.left for band in self.bands]
+        own = [band.time(row.side) for band in self.bands if band.of_rows != row.side]
         # A function that falls with time is late where it is above what is still to come.
         return heartbeat != NEVER and any(_passed(f, row.t, heartbeat + 1) for f in own)
 
@@ -91,7 +109,7 @@ class Oracle:
 
     def _pair(self, left: Row, right: Row) -> bool:
         same = not self.keyed or (left.k is not None and left.k == right.k)
-        return same and all(band.holds(left.t, right.t) for band in self.bands) and self.condition(left, right)
+        return same and all(band.holds(left, right) for band in self.bands) and self.condition(left, right)
 
     def _tell(self, told: Counter[AggregateValue], left: Row | None, right: Row | None) -> None:
         if self.where(left, right):
@@ -107,15 +125,23 @@ class Oracle:
 
     def _done(self, row: Row) -> bool:
         heartbeat = self.heartbeats[1 - row.side]
-        if heartbeat == FOREVER or (self.keyed and row.k is None):
+        if (
+            heartbeat == FOREVER
+            or (self.keyed and row.k is None)
+            or any(band.value(row) is None for band in self.bands)
+        ):
             return True
         return heartbeat != NEVER and any(self._passed_by(band, row, heartbeat + 1) for band in self.bands)
 
     def _passed_by(self, band: OracleBand, row: Row, first: int) -> bool:
         """Whether the values from that time on lie beyond the band, or all before it if they fall with time."""
-        left, right = (band.left(first), band.right(row.t)) if row.side else (band.left(row.t), band.right(first))
-        grows = band.left(first) <= band.left(first + 1000)
-        return right - left > band.band.high if grows == (row.side == 0) else right - left < band.band.low
+        if band.of_rows == 1 - row.side:
+            return False
+        own, other = band.value(row), band.time(1 - row.side)
+        assert own is not None
+        difference = own - other(first) if row.side else other(first) - own
+        grows = other(first) <= other(first + 1000)
+        return band.above(difference) if grows == (row.side == 0) else band.below(difference)
 
 
 def _passed(f: Function, t: int, first: int) -> bool:

@@ -124,6 +124,51 @@ def _early(trial: Trial) -> tuple[pa.Table, ...]:
     return trial.output().early
 
 
+def rounds_of_finals(
+    executor: DuckDBExecutor, counts: list[int], room: int, window: Window, sideline: Sideline | None
+) -> dict[int, tuple[int, int]]:
+    """By the end of a window: its count, and the round of its final answer, where each round is a second."""
+    finals: dict[int, tuple[int, int]] = {}
+    with trial_of(program(window, room, sideline), duckdb_executor=executor) as trial:
+        for second in range(len(counts) + sum(counts) // room + 2):
+            times = [second * SECOND + place for place in range(counts[second] if second < len(counts) else 0)]
+            table = pa.table({"ts": pa.array(times, pa.timestamp("us", "UTC"))})
+            table = table.append_column("k", pa.array(["a"] * len(times), pa.string()))
+            table = table.append_column("v", pa.array(times, pa.int64()))
+            over = (min(second, len(counts)) + 1) * SECOND
+            trial.round({"s": table} if times else {}, (second + 1) * SECOND, {"s": over - 1})
+        trial.end((len(counts) + sum(counts) + 4) * SECOND)
+        for one in trial.output().final:
+            ends = one.column("window_end").cast(pa.int64()).to_pylist()
+            finals |= dict(
+                zip(ends, zip(*(one.column(c).to_pylist() for c in ("n", "round")), strict=True), strict=True)
+            )
+    return finals
+
+
+@settings(max_examples=10)
+@given(
+    st.lists(st.one_of(st.integers(0, 4), st.integers(5, 20)), min_size=2, max_size=10),
+    st.integers(2, 5),
+    st.builds(Sideline, st.none() | st.integers(1, 3), st.none() | st.just(3 * SECOND)),
+    st.sampled_from([Window(SECOND), Window(3 * SECOND, SECOND), Window(2 * SECOND), Window(3 * SECOND, 2 * SECOND)]),
+)
+def test_a_window_without_a_burst_is_never_later_because_bursts_are_set_aside(
+    duckdb_executor: DuckDBExecutor, counts: list[int], room: int, sideline: Sideline, window: Window
+) -> None:
+    """A burst is a pane with more rows than go in its length; windows that are merely behind one wait no longer."""
+    waiting = rounds_of_finals(duckdb_executor, counts, room, window, None)
+    aside = rounds_of_finals(duckdb_executor, counts, room, window, sideline)
+    assert {end: n for end, (n, _) in aside.items()} == {end: n for end, (n, _) in waiting.items()}
+    panes = Counter[int]()
+    for second, count in enumerate(counts):
+        panes[window.pane_of(second * SECOND)] += count
+    bursts = [pane for pane, count in panes.items() if count * SECOND > room * window.pane]
+    holding = {start + window.range for pane in bursts for start in window.starts_covering(pane)}
+    later = {end for end, (_, number) in aside.items() if number > waiting[end][1]}
+    assert later <= holding
+
+
 def test_queues_are_refused_where_they_could_not_work() -> None:
     windowed = Query("q", "s", Window(10), named_as(n="count(*)"))
     same = Query("q", "s", SameWindow(), named_as(n="count(*)"))

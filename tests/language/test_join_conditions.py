@@ -5,9 +5,11 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.language.join_conditions import JoinInput, take_apart
+from eventide.language.join_conditions import take_apart
 from eventide.language.join_scope import qualified
+from eventide.language.join_times import JoinInput
 from eventide.language.scope import over_stream
+from eventide.plan.declared.join import Band
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.expressions.parse import parsed
 
@@ -58,10 +60,15 @@ def holds(sql: str, l: tuple[int, int], r: tuple[int, int]) -> bool:  # noqa: E7
     return bool(eval(text, {"abs": abs, "pmod": lambda x, n: x % n}))
 
 
-def number(sql: str, t: int) -> int:
-    """An attribute of a band for a time."""
+def number(sql: str, t: int, v: int) -> int:
+    """A side of a band for a row."""
     text = sql.lower().replace("floor(", "int_(").replace(" / ", " // ")
-    return int(eval(text, {"t": t, "int_": int}))
+    return int(eval(text, {"t": t, "v": v, "int_": int}))
+
+
+def within(band: Band, difference: int) -> bool:
+    """Whether a band has a difference between its ends; one of them may be open."""
+    return (band.low is None or band.low <= difference) and (band.high is None or difference <= band.high)
 
 
 PAIRS = [((t, 3 * t % 7 - 3), (u, 5 * u % 7 - 3)) for t in range(-7, 8, 2) for u in range(-6, 8)]
@@ -78,7 +85,7 @@ def test_the_parts_of_a_condition_say_what_it_says(said: list[str]) -> None:
     assert len(kept) == len(parts.left) + len(parts.right) + len(parts.rest)
     for l, r in PAIRS:  # noqa: E741
         whole = all(holds(one, l, r) for one in said)
-        bands = all(b.low <= number(b.right, r[0]) - number(b.left, l[0]) <= b.high for b in parts.bands)
+        bands = all(within(band, number(band.right, *r) - number(band.left, *l)) for band in parts.bands)
         rest = all(holds(one.sql("spark"), l, r) for one in (*parts.left, *parts.right, *parts.rest))
         keys = all(
             holds(f"{qualified(one, 'l').sql('spark')} = {qualified(other, 'r').sql('spark')}", l, r)

@@ -7,7 +7,7 @@ import pytest
 from eventide.errors import LanguageError
 from eventide.language.script import read_script
 
-STREAMS = """CREATE STREAM a (ts TIMESTAMP, k STRING, v INT);
+STREAMS = """CREATE STREAM a (ts TIMESTAMP, k STRING, v INT, till TIMESTAMP) TIMESTAMP BY ts;
 CREATE STREAM b (ts TIMESTAMP, k STRING, v INT);
 CREATE STREAM c (ts TIMESTAMP, k STRING, v INT);
 CREATE STREAM n (t BIGINT, k STRING);
@@ -36,11 +36,15 @@ REFUSED = {
     "SELECT v FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k)": ("nothing relates the time", "a.ts = b.ts"),
     "SELECT v FROM a WHERE k IN (SELECT max(k) AS k FROM b GROUP BY ts)": ("more than FROM and WHERE", "in FROM"),
     "SELECT v FROM a WHERE k IN (SELECT k, v FROM b WHERE b.ts = a.ts)": ("IN takes a query of one column", ""),
-    "SELECT v FROM a WHERE v > (SELECT max(v) FROM b)": ("a query inside an expression", "join what it gives"),
+    "SELECT v FROM a WHERE v > (SELECT max(v) FROM b)": ("this aggregate could never close", "FROM b [RANGE 5 minutes"),
     "SELECT v FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.ts = a.ts) AND k IN (SELECT k FROM b WHERE b.ts = a.ts)": (
         "several sub-queries",
         "put one into a sub-query in FROM",
     ),
+    "SELECT a.v FROM a JOIN b ON a.k = b.k AND b.ts <= a.till": ("come for those of 'b'", "add a.ts <= b.ts"),
+    "SELECT a.v FROM a JOIN b ON b.ts BETWEEN a.ts AND a.v": ("b.ts may be any time after a.ts", "add b.ts <= a.ts +"),
+    "SELECT a.v FROM a JOIN b ON b.ts >= a.till": ("nothing relates the time", "add a.ts = b.ts"),
+    PAIRS + "ON c.ts <= a.till": ("come for those of 'c'", "add a.ts <= c.ts"),
     "SELECT x.v FROM a JOIN b ON a.ts = b.ts": ("no input of this join is called 'x'", "there are: a, b"),
     "SELECT w FROM a JOIN b ON a.ts = b.ts": ("there is no column 'w'", "a.v"),
     "SELECT a.v AS x, b.v AS x FROM a JOIN b ON a.ts = b.ts": ("query 'query_1': two columns are named 'x'", ""),

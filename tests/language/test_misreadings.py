@@ -88,7 +88,7 @@ MEANT: dict[str, tuple[int, int, str, str | None]] = {
     "SELECT max(v) FROM N [RANGE 5] WHERE v => 3": (2, 40, "not '=>'", "did you mean >=?"),
     "SELECT max(v) FROM N [RANGE 5] WHERE v IN 1, 2": (2, 44, "not ','", "IN (1, 2)"),
     "SELECT max(v) FROM N [RANGE 5] WHERE k IS 'a'": (2, 43, "IS is for NULL", "write ="),
-    "SELECT max(v) FROM N [RANGE 5] WHERE v > (SELECT max(v) FROM N)": (2, 50, "inside an expression", "join"),
+    "SELECT max(v) FROM N [RANGE 5] WHERE v > (SELECT max(v) FROM N)": (2, 50, "before their windows", "HAVING"),
     "SELECT max(v) FROM N [RANGE 5] GROUP k": (2, 38, "not 'k'", "write GROUP BY"),
     "SELECT max(v) FROM N [RANGE 5] LIMIT": (2, 37, "ends too early", "LIMIT 10"),
     "SELECT max(v) FROM N [RANGE 5] [RANGE 6]": (2, 32, "not '['", "a query has one window"),

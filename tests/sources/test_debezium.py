@@ -99,6 +99,7 @@ def test_messages_in_other_files_are_refused() -> None:
     [
         ("id STRING", "maxwell", "there is no envelope 'maxwell'"),
         ("id STRING, removed INT", "debezium", "a change has a column 'removed' of its own"),
+        ("id STRING", "debezium', value.format 'avro", "messages of change data are JSON"),
     ],
 )
 def test_what_is_no_change_data_is_refused(columns: str, envelope: str, said: str) -> None:

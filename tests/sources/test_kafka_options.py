@@ -59,7 +59,7 @@ def test_partitions_are_sources_in_one_word() -> None:
 def test_what_a_client_does_not_take_is_told() -> None:
     with pytest.raises(DeclarationError, match="the local engine has no option group for kafka: options of the client"):
         KafkaInput(declared("FROM kafka 'cars'", ", group 'mine'"))
-    with pytest.raises(DeclarationError, match=r"value\.format 'xml' is not known: use json or csv"):
+    with pytest.raises(DeclarationError, match=r"value\.format 'xml' is not known: use json, csv or avro"):
         KafkaInput(declared("FROM kafka 'cars'", ", value.format 'xml'"))
     with pytest.raises(DeclarationError, match="needs a topic and servers"):
         KafkaInput(read_script("CREATE STREAM s (t BIGINT) FROM kafka 'cars' DELAY 1").program.streams[0])

@@ -30,6 +30,7 @@ from eventide.errors import DeclarationError
 from eventide.language.grammar.spelling import LENGTHS
 from eventide.plan.declared.query import Named
 from eventide.plan.declared.stream import TimeKind
+from eventide.plan.declared.window import LONGEST_GAP
 from eventide.plan.expressions.columns import Column, named
 from eventide.plan.expressions.parse import check_columns, parsed
 from eventide.plan.expressions.spark_dialect import SPARK
@@ -117,6 +118,15 @@ Length: TypeAlias = "str | int | timedelta"
 """What a user may give for a length of time, or for a stretch of a sequence."""
 
 PART = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)")
+
+
+def life(given: Length, kind: TimeKind, what: str) -> int:
+    """A length, or "forever".
+
+    >>> life("1 ms", TimeKind.TIMESTAMP, "the TTL"), life("forever", TimeKind.SEQUENCE, "the TTL") == LONGEST_GAP
+    (1000, True)
+    """
+    return LONGEST_GAP if isinstance(given, str) and given.lower() == "forever" else length(given, kind, what)
 
 
 def length(given: Length, kind: TimeKind, what: str = "the length") -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from eventide.api.arguments import Expression, Length, condition_text, length, value_named
+from eventide.api.arguments import Expression, Length, condition_text, life, value_named
 from eventide.api.rows import NOWHERE, EventRows, Node
 from eventide.errors import DeclarationError, LanguageError
 from eventide.language.expression_text import column_of, conjuncts, unused
@@ -17,6 +17,7 @@ from eventide.language.join_forms import with_version
 from eventide.language.join_scope import called, joined_output, kind_of, see
 from eventide.language.joins import JoinReader, JoinStep
 from eventide.language.scope import Clock, NamedInput, Pending, Resolver, Scope, ScopeRelation, common_clock
+from eventide.language.state_clauses import StateRequest
 from eventide.plan.declared.join import JoinKind
 from eventide.plan.declared.query import RESERVED
 from eventide.plan.declared.rows import Rows
@@ -158,7 +159,9 @@ class EventJoin(EventRows):
         scope = see(Scope(sides[0][1].stream, {}, set(), sides[0][1].clock), inputs, preferred)
         is_inner = kind is JoinKind.INNER
         on = [*conditions, *(after if is_inner else ())]
-        reader = JoinReader(SourceText(""), lambda table, computed: sides[0][1], lambda *given: _nothing())
+        nowhere = SourceText("")
+        state = StateRequest(nowhere)
+        reader = JoinReader(nowhere, lambda table, computed: sides[0][1], lambda *given: _nothing(), state)
         step = JoinStep(NOWHERE if as_of is None else with_version(as_of), kind, inputs[1], sides[1][1], on, [])
         with _without_place():
             join = reader.pair(sides[0], sides[1], step, scope, [] if is_inner else list(after))
@@ -213,9 +216,9 @@ class EventJoin(EventRows):
 def _within(left: Node, right: Node, within: Length, owner: str) -> exp.Expr:
     """The condition that the times of both sides are at most so far apart."""
     if left._scope().clock.kind is TimeKind.SEQUENCE:
-        most: exp.Expr = exp.Literal.number(length(within, TimeKind.SEQUENCE, "within"))
+        most: exp.Expr = exp.Literal.number(life(within, TimeKind.SEQUENCE, "within"))
     else:
-        micros = length(within, TimeKind.TIMESTAMP, "within")
+        micros = life(within, TimeKind.TIMESTAMP, "within")
         most = exp.Interval(this=exp.Literal.string(str(micros)), unit=exp.Var(this="MICROSECOND"))
     apart = exp.Sub(this=_time_of(left, owner), expression=_time_of(right, owner))
     return exp.LTE(this=exp.Abs(this=apart), expression=most)

@@ -146,8 +146,8 @@ class ContinuousQuery(NamedRows, Startable):
         """Let rows wait in a queue before `expensive` functions, so that rounds (micro-batches) stay short.
 
         - `rows`: how many rows pass in a round; without it, as many as take about half a second.
-        - `sideline`: set bursts aside. Rows that still wait when their window is over and prodded pass when no new row
-          waits.
+        - `sideline`: set bursts aside. If a pane has more rows than the function can take in its length, those that
+          still wait when their window is over and prodded pass when no new row waits.
         - `one_in`: also let one of them pass after so many new rows.
         - `within`: also let them pass before all others, so long after they were set aside.
 
@@ -164,6 +164,19 @@ class ContinuousQuery(NamedRows, Startable):
         long = None if within is None else length(within, TimeKind.TIMESTAMP, "queued(within=...)")
         return replace(self, queue=QueueOptions(expensive, rows, Sideline(one_in, long) if aside else None))
 
+    def emitChanges(self) -> ContinuousQuery:  # noqa: N802
+        """Give the new value of each group that a round has changed, in place of its last one: kind `changed`.
+
+        It is for aggregates without a window, after `.stateTtl(...)`. When a group is forgotten its value is final.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> cars = stream(pa.table({"t": [1, 2], "v": [5, 6]}), time="t")
+        >>> cars.stateTtl(10).agg(total="sum(v)").emitChanges().plan.queries[0].changes
+        True
+        """
+        return replace(self, declared=replace(self.declared, changes=True))
+
     def prodded(
         self,
         every: Length | None = None,
@@ -172,14 +185,17 @@ class ContinuousQuery(NamedRows, Startable):
         estimate: bool = False,
         by: EventStream | None = None,
         compare: Mapping[str, Comparison] | None = None,
+        rows: int | None = None,
     ) -> ContinuousQuery:
         """Give early results, too, by prods (early triggers).
 
         Law: final results are the same with prods and without.
 
         - `every`: prod at every multiple of this length on the clock.
+        - `rows`: prod all open windows whenever so many rows have come.
         - `at`: prod each window once at each of these shares of its last slide, such as `[0.75, 0.9]`.
-        - `within`: prod each window once, as early as this mean error permits.
+        - `within`: prod each window once, as early as this mean error permits, with 95 % confidence; an `Earliness`
+          says how surely, how fast, and between which points.
         - `by`: a stream whose rows are prods. Each asks for windows up to its time, in the groups given by its columns
           of the same names. A stream with prods among its own rows (`eventide.stream(..., prodded=...)`) needs none.
         - `estimate`: also extrapolate early sums and counts.
@@ -211,5 +227,6 @@ class ContinuousQuery(NamedRows, Startable):
             None if by is None else by.declared.name,
             any(stream.prods is not None for stream in without_prods.plan.streams),
             tuple((compare or {}).items()),
+            rows,
         )
         return replace(self, declared=replace(self.declared, prods=prods), prodded_by=by)

@@ -32,7 +32,7 @@ from eventide.plan.declared.over import Over
 from eventide.plan.declared.query import Named, Query
 from eventide.plan.declared.rows import Rows, sampled
 from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, Derived, TimeKind
-from eventide.plan.declared.window import RowWindow, SameWindow, SessionWindow, Window
+from eventide.plan.declared.window import LifeWindow, RowWindow, SameWindow, SessionWindow, Window
 from eventide.plan.expressions.columns import Column, named
 from eventide.plan.expressions.parse import check_columns, parsed
 from eventide.profile.amounts import spoken
@@ -104,7 +104,7 @@ class QueryBuilder(ReadableRows):
         if windows is None:
             raise DeclarationError(
                 "an aggregate over a stream never ends without a window: add .window('5 minutes', '1 minute'), "
-                ".sessions('10 minutes') or .rows(100)"
+                ".sessions('10 minutes') or .rows(100); or say how long its state lives, .stateTtl('1 day')"
             )
         edges = (WINDOW_START, WINDOW_END)
         columns = (*self._known, *(Column(name, "") for name in (*(group.name for group in self.groups), *edges)))
@@ -225,6 +225,8 @@ class QueryBuilder(ReadableRows):
 
 def _spoken(windows: Window | RowWindow | SessionWindow, unitless: bool) -> str:
     """Windows as one says them."""
+    if isinstance(windows, LifeWindow):
+        return f"no windows, state lives {'for ever' if windows.endless else spoken(windows.gap, unitless)}"
     if isinstance(windows, SessionWindow):
         return f"sessions with a gap of {windows.by or spoken(windows.gap, unitless)}"
     unitless = unitless or isinstance(windows, RowWindow)

@@ -141,7 +141,8 @@ class ReadableRows(WindowedRows):
 
         - `on`: columns that are equal on both sides, or a condition with the names of the inputs:
           `"north.car = south.car"`.
-        - `within`: how far the times of a pair may be apart. Without it, `on` must have a condition on the times.
+        - `within`: how far the times of a pair may be apart, which is how long rows are kept; "forever" keeps all.
+          Without it, `on` must have a condition on the times.
         - `how`: inner, left, right or full, also in PySpark's spelling (left_outer, outer).
 
         >>> import pyarrow as pa

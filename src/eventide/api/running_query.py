@@ -3,13 +3,8 @@
 Law: queries that were started together run in one engine and end together. What made it fail is raised to everyone who
 asks, as one of our own errors.
 
-*In a notebook.* A running query is a small HTML table: its status and its last results.
-
->>> from eventide.engine.introspection.status import StreamStatus
->>> traffic = StreamStatus("traffic", 10, 10, 1, 0, 0, 0.1, 0.1, 2, 1_000_000, 3_000_000, 2_000_000)
->>> shown = html_of("speeds", "running", Status("local", 3, 0, False, (traffic,), ()), pa.table({"mean": [51.5]}), {})
->>> "traffic: 10 rows of 2 sources, 10.00% late, time at 1000000" in shown, "<td>51.5</td>" in shown
-(True, True)
+*In a notebook.* A running query shows how far time is, who holds it back, which windows are open and why, and its last
+results, and keeps up with them (`pages/notebook.py`).
 """
 
 from __future__ import annotations
@@ -17,8 +12,8 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
-from html import escape
+from datetime import datetime
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -26,103 +21,28 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from eventide.endpoint.certificate import Certificate
 from eventide.endpoint.discovery import EXPOSED, LOOPBACK, Address
 from eventide.endpoint.lifecycle import Endpoint, listen
 from eventide.endpoint.prod_request import groups_of, microseconds
-from eventide.engine.introspection.status import Status, StreamStatus
+from eventide.engine.introspection.status import Status
 from eventide.engine.running import Running
 from eventide.errors import EngineError, EventideError, LostRowsWarning
 from eventide.eventtime.early.prod import Prod
 from eventide.eventtime.instant import FOREVER
-from eventide.plan.declared.stream import TimeKind
-from eventide.report.status import REASONS_SHOWN, LossReport
+from eventide.report.status import LossReport
 from eventide.report.why import WhyOpen, window_words
 from eventide.results.accuracy import AccuracySummary
-from eventide.results.results import EarlyColumns, Kind, readings
 from eventide.sinks.sink import Memory, Sink
 from eventide.watch.alert import Alert
 from eventide.watch.watching import watch
 
 if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
     from pyspark.sql import DataFrame, SparkSession
 
     from eventide.console.lifecycle import Console
-
-
-SHOWN = 20
-"""Results that are shown: the last ones."""
-
-LOOKED_AT = 500
-"""Results among which an early one may have come again."""
-
-PALE = ' style="opacity: 0.6; font-style: italic"'
-"""How early rows look, until the final ones take their place."""
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def html_of(
-    name: str,
-    state: str,
-    status: Status,
-    results: pa.Table | None,
-    kinds: Mapping[str, TimeKind],
-    rejected: Mapping[str, int] | None = None,
-) -> str:
-    """A heading, a line for each stream, and the last results where they are kept.
-
-    `kinds` are by stream, `rejected` how many rows by reason.
-    """
-    lines = [_line(stream, kinds.get(stream.name, TimeKind.SEQUENCE), status.ended) for stream in status.streams]
-    head = f"<b>{escape(name)}</b> {escape(state)}, round {status.round}"
-    text = "".join(f"<br>{escape(line)}" for line in lines)
-    return f"<div>{head}{text}{_rejected(rejected or {})}{'' if results is None else _table(results)}</div>"
-
-
-def _rejected(reasons: Mapping[str, int]) -> str:
-    """How many rows were rejected and why, which no result shows."""
-    most = sorted(reasons.items(), key=lambda each: -each[1])[:REASONS_SHOWN]
-    shown = "; ".join(f"{count:,} {reason}" for reason, count in most)
-    more = "; ..." if len(reasons) > len(most) else ""
-    return f"<br><b>{sum(reasons.values()):,} rejected</b>: {escape(shown + more)}" if reasons else ""
-
-
-def _line(stream: StreamStatus, kind: TimeKind, ended: bool) -> str:
-    sources = "1 source" if stream.sources == 1 else f"{stream.sources:,} sources"
-    rows = f"{stream.name}: {stream.rows:,} rows of {sources}, {stream.drop_ratio:.2%} late"
-    if stream.heartbeat is None:
-        return f"{rows}, {'every window is closed' if ended else 'no window can close yet'}"
-    if kind is TimeKind.SEQUENCE:
-        return f"{rows}, time at {stream.heartbeat}"
-    try:
-        shown = (EPOCH + timedelta(microseconds=stream.heartbeat)).isoformat(sep=" ", timespec="milliseconds")
-    except OverflowError:
-        shown = str(stream.heartbeat)
-    return f"{rows}, time at {shown}"
-
-
-def _table(results: pa.Table) -> str:
-    early = EarlyColumns.of(results.column_names)
-    last = results.slice(max(0, results.num_rows - LOOKED_AT))
-    last = last if early is None else early.latest(last)
-    last = last.slice(max(0, last.num_rows - SHOWN))
-    texts = {name: [_value(value) for value in last.column(name).to_pylist()] for name in last.column_names}
-    texts |= {} if early is None else readings(early, last, texts)
-    hidden = {"query", "heartbeat"} | (set() if early is None else early.added)
-    names = [name for name in results.column_names if name not in hidden]
-    head = "".join(f"<th>{escape(name)}</th>" for name in names)
-    kinds = last.column("kind").to_pylist() if "kind" in names else [""] * last.num_rows
-    body = "".join(
-        f"<tr{PALE if kinds[at] == Kind.EARLY.value else ''}>"
-        f"{''.join(f'<td>{texts[name][at]}</td>' for name in names)}</tr>"
-        for at in reversed(range(last.num_rows))
-    )
-    more = f"<caption>the last {last.num_rows} of {results.num_rows:,} results, newest first</caption>"
-    return f"<table>{more}<tr>{head}</tr>{body}</table>"
-
-
-def _value(value: Any) -> str:
-    return escape(value.isoformat(sep=" ") if isinstance(value, datetime) else str(value))
+    from eventide.console.subject import LiveSubject
 
 
 class RunningQueries(Mapping[str, "RunningQuery"]):
@@ -169,21 +89,22 @@ class RunningQueries(Mapping[str, "RunningQuery"]):
         """Declare that a source of a stream is over: it is not waited for any more, until it sends rows again."""
         self.engine.end_source(stream, source)
 
-    def listen(self, host: str = LOOPBACK, port: int = 0) -> Endpoint:
+    def listen(self, host: str = LOOPBACK, port: int = 0, cert: str | None = None, key: str | None = None) -> Endpoint:
         """Listen for questions of other processes: `eventide prod`, or HTTP with the token.
 
-        Port 0 is any free one. On a host other than loopback, other machines can ask, and there is a warning. It ends
-        with the queries, or when `close()` of the returned endpoint is called.
+        Port 0 is any free one. With the files of a certificate and its key, in PEM, it is HTTPS; without, on a host
+        other than loopback, there is a warning. It ends with the queries, or with `close()` of the returned endpoint.
         """
         if self._endpoint is not None and not self._endpoint.closed:
             raise EngineError(f"it listens already, at {self._endpoint.url}: close that first")
         address = Address.given(host, port)
-        if not address.is_loopback:
+        certificate = Certificate.given(cert, key)
+        if not address.is_loopback and certificate is None:
             warnings.warn(f"{address.shown}: {EXPOSED}", stacklevel=2)
-        self._endpoint = listen(self.engine, address, window_words)
+        self._endpoint = listen(self.engine, address, window_words, certificate=certificate)
         return self._endpoint
 
-    def console(self, host: str = LOOPBACK, port: int = 0) -> Console:
+    def console(self, host: str = LOOPBACK, port: int = 0, cert: str | None = None, key: str | None = None) -> Console:
         """Open the console, where these queries listen; `print(running.console().link())` and open it in a browser.
 
         It shows time, plan, results, losses and the engine. Where they listen already, the address stays.
@@ -192,7 +113,7 @@ class RunningQueries(Mapping[str, "RunningQuery"]):
 
         if self._console is None or self._endpoint is None or self._endpoint.closed:
             if self._endpoint is None or self._endpoint.closed:
-                self.listen(host, port)
+                self.listen(host, port, cert, key)
             assert self._endpoint is not None
             self._console = open_console(self.engine, self._endpoint)
         return self._console
@@ -204,6 +125,30 @@ class RunningQueries(Mapping[str, "RunningQuery"]):
         slow sinks. `alert.words()` says what was expected and what was seen.
         """
         watch(self.engine).board.listen(function)
+
+    def export_spans(self, provider: TracerProvider | None = None, endpoint: str | None = None) -> None:
+        """Tell OpenTelemetry of every round and of heartbeats on their way; needs `eventide[otel]`.
+
+        Spans go to `provider`, else over OTLP/HTTP to the collector at `endpoint`, else where OpenTelemetry's standard
+        variables say.
+        """
+        from eventide.telemetry.otel import export, export_otlp
+
+        if provider is None:
+            export_otlp(self.engine, endpoint)
+        else:
+            export(self.engine, provider)
+
+    def export_lineage(self, to: str, name: str) -> None:
+        """Tell OpenLineage what these queries read and write, and how they end: a file, or the address of a catalogue.
+
+        They are a job of this name. Its outputs are the directories that results are written into.
+        """
+        from eventide.telemetry.openlineage import Job, dataset, export
+
+        found = {query: dataset(format, place, {}) for query, (place, format) in self.engine.engine.directories.items()}
+        outputs = {query: place for query, place in found.items() if place is not None}
+        export(self.engine, Job(name, None, outputs, bounded=False), to)
 
     def alerts(self) -> tuple[Alert, ...]:
         """Return the alerts that stand now; the engine is watched from the first call on."""
@@ -252,6 +197,13 @@ class RunningQueries(Mapping[str, "RunningQuery"]):
     def __repr__(self) -> str:
         return f"<{', '.join(self)}: {self._state}>"
 
+    @cached_property
+    def subject(self) -> LiveSubject:
+        """What a notebook shows of them."""
+        from eventide.console.subject import LiveSubject
+
+        return LiveSubject(self.engine)
+
     @property
     def _state(self) -> str:
         if self.isActive:
@@ -299,13 +251,13 @@ class RunningQuery:
         running = self.together.engine
         return running.prod(self.name, Prod(last, groups=groups_of(running.engine, self.name, groups or {}))).table()
 
-    def listen(self, host: str = LOOPBACK, port: int = 0) -> Endpoint:
+    def listen(self, host: str = LOOPBACK, port: int = 0, cert: str | None = None, key: str | None = None) -> Endpoint:
         """Let other processes ask this query, and those started with it; see `RunningQueries.listen`."""
-        return self.together.listen(host, port)
+        return self.together.listen(host, port, cert, key)
 
-    def console(self, host: str = LOOPBACK, port: int = 0) -> Console:
+    def console(self, host: str = LOOPBACK, port: int = 0, cert: str | None = None, key: str | None = None) -> Console:
         """Open the console of this query, and those started with it; see `RunningQueries.console`."""
-        return self.together.console(host, port)
+        return self.together.console(host, port, cert, key)
 
     def accuracy(self) -> AccuracySummary | None:
         """Return how accurate early results were, compared with the final ones; None if there were none."""
@@ -355,18 +307,20 @@ class RunningQuery:
         return f"<{self.name}: {self.together._state}>"
 
     def live(self, update: Callable[[str], object], every: float = 1.0) -> None:
-        """Call `update` with an HTML table of status and last results, every so many seconds and once at the end."""
-        ended = self.together.engine.ended
+        """Call `update` with how the query stands, as HTML, every so many seconds and once at the end."""
+        ended, subject = self.together.engine.ended, self.together.subject
+        subject.begin()
 
         def tell() -> None:
             while not ended.wait(every):
                 update(self._repr_html_())
             update(self._repr_html_())
+            subject.end()
 
         threading.Thread(target=tell, name="eventide-live", daemon=True).start()
 
     def _ipython_display_(self) -> None:
-        """A table that keeps up with the query, in a notebook."""
+        """How the query stands, in a notebook, kept up to date."""
         notebook = import_module("IPython.display")
         shown = notebook.display(notebook.HTML(self._repr_html_()), display_id=True)
         # Outside of a notebook nothing can be drawn again.
@@ -374,7 +328,9 @@ class RunningQuery:
             self.live(lambda html: shown.update(notebook.HTML(html)))
 
     def _repr_html_(self) -> str:
-        shown = self.results() if isinstance(self.sink, Memory) else None
-        kinds = {stream.name: stream.time_kind for stream in self.together.engine.engine.program.streams}
-        rejected = self.together.losses.rejected
-        return html_of(self.name, self.together._state, self.status(), shown, kinds, rejected)
+        from eventide.pages.notebook import query_html
+
+        together = self.together
+        results = self.results() if isinstance(self.sink, Memory) else None
+        subject, rejected = together.subject, together.losses.rejected
+        return query_html(self.name, together._state, subject.standing(), subject.history, results, rejected)

@@ -12,9 +12,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from eventide.api.arguments import Length, length
+from eventide.api.arguments import Length, length, life
 from eventide.errors import DeclarationError
-from eventide.plan.declared.window import GrowingWindow, RowWindow, SessionWindow, Window
+from eventide.plan.declared.window import GrowingWindow, LifeWindow, RowWindow, SessionWindow, Window
 
 if TYPE_CHECKING:
     from eventide.api.query_builder import QueryBuilder
@@ -86,6 +86,21 @@ class WindowedRows(ABC):
         long = 0 if gap is None else length(gap, kind, "the gap of sessions")
         kept = 0 if retain is None else length(retain, kind, "how long sessions are retained")
         return builder._over(SessionWindow(long, by), kept)
+
+    def stateTtl(self, ttl: Length) -> QueryBuilder:  # noqa: N802
+        """Aggregate without a window: the state of a group lives until `ttl` after its last row, or "forever".
+
+        What it gave by then is its result; `.emitChanges()` shows each value as it changes.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.stream import stream
+        >>> clicks = stream(pa.table({"t": [1, 12, 30], "who": ["a", "a", "a"]}), time="t")
+        >>> found = clicks.stateTtl("forever").groupBy("who").agg(n="count(*)").emitChanges().run()
+        >>> found.select(["kind", "n"]).to_pylist()
+        [{'kind': 'changed', 'n': 3}, {'kind': 'final', 'n': 3}]
+        """
+        builder = self._builder
+        return builder._over(LifeWindow(life(ttl, builder.stream.time_kind, "the TTL of state")), 0)
 
     @property
     @abstractmethod

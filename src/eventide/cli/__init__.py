@@ -15,7 +15,8 @@ import typer
 from eventide.cli import arguments, observing
 
 COMMANDS = (
-    "run", "plan", "check", "explain", "why", "prod", "console", "watch", "init", "profile", "checkpoint", "version",
+    "run", "plan", "check", "explain", "why", "prod", "console", "trace", "watch", "init", "profile", "checkpoint",
+    "version",
 )  # fmt: skip
 """In the order in which help lists them."""
 
@@ -109,6 +110,13 @@ For a program: eventide prod speeds --checkpoint state --json | jq .mean
 While it runs (with --console), or after: eventide console --checkpoint state
 
 For somebody who is only to look: eventide console --checkpoint state --read-only
+{CODES}""",
+    "trace": f"""
+[bold]Examples[/bold]
+
+Where do heartbeats wait, and for whom: eventide trace --checkpoint state
+
+For a program: eventide trace --checkpoint state --json | jq '.waits[]'
 {CODES}""",
     "watch": f"""
 [bold]Examples[/bold]

@@ -20,6 +20,12 @@ Backfill = Annotated[
     list[str] | None,
     typer.Option(metavar="QUERY", help="Let a new or changed query read all rows of its files; may be given again."),
 ]
+ConsoleCert = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Encrypt what is asked and shown (HTTPS): a certificate, in PEM.")
+]
+ConsoleKey = Annotated[
+    str | None, typer.Option(metavar="FILE", help="The key of the certificate. Default: in the same file.")
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
@@ -103,8 +109,18 @@ def run(
             help="Show it in a browser, and print the link. Default: a free port.",
         ),
     ] = None,
+    console_cert: ConsoleCert = None,
+    console_key: ConsoleKey = None,
     webhook: Annotated[
         str | None, typer.Option(metavar="URL", help="Send every alert there, as JSON: when raised, and when cleared.")
+    ] = None,
+    otlp: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Send spans of rounds and heartbeats to this collector of OpenTelemetry."),
+    ] = None,
+    lineage: Annotated[
+        str | None,
+        typer.Option(metavar="URL|FILE", help="Tell OpenLineage what is read and written, and how the run ends."),
     ] = None,
     debug: Debug = False,
 ) -> None:
@@ -125,7 +141,11 @@ def run(
             listen=listen,
             no_listen=no_listen,
             console=console,
+            console_cert=console_cert,
+            console_key=console_key,
             webhook=webhook,
+            otlp=otlp,
+            lineage=lineage,
             replace=replace,
             log=log,
             accept=accept,
@@ -163,12 +183,15 @@ def check(
 def explain(
     file: Script,
     json: Json = False,
+    html: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write it as a page, too: one file, no network needed.")
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Show the plan of a script: time, windows, what is kept, what runs where, and the SQL of each step."""
     from eventide.commands.explain import explain_file
 
-    explain_file(str(file), json)
+    explain_file(str(file), json, html)
 
 
 def why(
@@ -190,37 +213,6 @@ def why(
     from eventide.commands.why import why_file
 
     why_file(str(file), query, window, checkpoint, json)
-
-
-def prod(
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="A query of the running script.", show_default=False)],
-    checkpoint: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="The checkpoint it works on. Default: your one run with a temporary one."),
-    ] = None,
-    group: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Only groups with this value; may be given again."),
-    ] = None,
-    null: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only groups in which this is NULL; may be given again.")
-    ] = None,
-    up_to: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only windows that end by then: a time (UTC), or a number.")
-    ] = None,
-    url: Annotated[
-        str | None, typer.Option(metavar="URL", help="Where the engine listens, in the place of --checkpoint.")
-    ] = None,
-    token_file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The file with the engine's token, for --url.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each row, and nothing else.")] = False,
-    debug: Debug = False,
-) -> None:
-    """Ask a running query for early results, from the windows that are still open."""
-    from eventide.commands.prod import ProdRequest, prod_query
-
-    prod_query(ProdRequest(query, checkpoint, url, token_file, group or [], null or [], up_to, json))
 
 
 def init(
@@ -296,6 +288,9 @@ def profile(
     plot: Annotated[
         str | None, typer.Option(metavar="DIR", help="Draw plots (PNG and SVG) into this directory.")
     ] = None,
+    html: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write a page of tables and plots: one file, no network needed.")
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Show the disorder of a recording, and what each policy would have lost and waited on it."""
@@ -314,6 +309,7 @@ def profile(
             policies=policy or [],
             json=json,
             plot=plot,
+            html=html,
         )
     )
 

@@ -1,4 +1,4 @@
-"""The arguments of the commands that look at a run from outside: `console` and `watch`.
+"""The arguments of the commands that look at a run from outside: `prod`, `console`, `trace` and `watch`.
 
 Law: as in `arguments.py`, each function loads what it calls when it is called.
 """
@@ -10,7 +10,38 @@ from typing import Annotated
 
 import typer
 
-from eventide.cli.arguments import Debug
+from eventide.cli.arguments import ConsoleCert, ConsoleKey, Debug, Json
+
+
+def prod(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="A query of the running script.", show_default=False)],
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="The checkpoint it works on. Default: your one run with a temporary one."),
+    ] = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Only groups with this value; may be given again."),
+    ] = None,
+    null: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only groups in which this is NULL; may be given again.")
+    ] = None,
+    up_to: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only windows that end by then: a time (UTC), or a number.")
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where the engine listens, in the place of --checkpoint.")
+    ] = None,
+    token_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The file with the engine's token, for --url.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each row, and nothing else.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Ask a running query for early results, from the windows that are still open."""
+    from eventide.commands.prod import ProdRequest, prod_query
+
+    prod_query(ProdRequest(query, checkpoint, url, token_file, group or [], null or [], up_to, json))
 
 
 def console(
@@ -27,12 +58,32 @@ def console(
     read_only: Annotated[
         bool, typer.Option("--read-only", help="A link that may look, and not ask for early results.")
     ] = False,
+    console_cert: ConsoleCert = None,
+    console_key: ConsoleKey = None,
     debug: Debug = False,
 ) -> None:
     """Print a link to the console of a run; of one that has stopped, show how it stood."""
     from eventide.commands.console import show_run
 
-    show_run(checkpoint, None if file is None else str(file), listen, read_only)
+    show_run(checkpoint, None if file is None else str(file), listen, read_only, console_cert, console_key)
+
+
+def trace(
+    checkpoint: Annotated[
+        str, typer.Option(metavar="DIR", help="The checkpoint it runs with, or ran with.", show_default=False)
+    ],
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE.sql", help="The script. Default: as the checkpoint keeps it.", show_default=False),
+    ] = None,
+    last: Annotated[int, typer.Option(metavar="N", help="How many heartbeats are shown, the newest first.")] = 5,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Follow heartbeats from their sources through every operator, with the time they waited in each."""
+    from eventide.commands.trace import trace_run
+
+    trace_run(checkpoint, None if file is None else str(file), last, json)
 
 
 def watch(

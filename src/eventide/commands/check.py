@@ -23,11 +23,13 @@ import pyarrow as pa
 from eventide.commands.check_inputs import refused_locally, wrong_option
 from eventide.commands.outputs import check_outputs
 from eventide.commands.process import DONE, UNUSABLE
+from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.local.engine import LocalEngine
 from eventide.errors import EventideError
 from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.eventtime.policies.wrappers.timeout import Timeout
 from eventide.language.grammar.source_text import (
+    AlertStatement,
     FunctionStatement,
     Place,
     QueryStatement,
@@ -46,7 +48,7 @@ from eventide.report.plan import bound_steps
 from eventide.sinks.sink import Memory
 from eventide.sources.arrow_types import matched, readable_type
 from eventide.sources.local_input import INPUTS, Batches, unknown_input
-from eventide.sources.options import split_options
+from eventide.sources.options import VALUES, split_options, unknown_format
 
 MOST_PARTS = 60
 """Programs with more streams, queries and operators are not tried: a round over many of them takes long."""
@@ -89,7 +91,7 @@ def _tried(program: Program, outputs: Collection[str], functions: Sequence[Funct
     backend = local_backend(functions, run=False)
     with tempfile.TemporaryDirectory(prefix="eventide-check-") as folder:
         try:
-            inputs = {stream.name: Batches(stream, [_row(stream)]) for stream in program.streams}
+            inputs = {stream.name: Batches(stream, [_row(stream)]) for stream in program.inputs}
             engine = LocalEngine(program, folder, {name: Memory() for name in outputs}, inputs, backend=backend)
             engine.run(bounded=True)
         except EventideError as error:
@@ -188,6 +190,8 @@ def findings_of(text: str, file: str) -> tuple[list[Finding], Script | None]:
     found += _of_settings(script, file, lines)
     found += _of_inputs(script, file, lines)
     found += _of_queries(script, file, lines)
+    if not any(finding.severity == "error" for finding in found):
+        found += _of_alerts(script, file, lines)
     if not script.statements and not errors:
         found.append(Finding("error", file, 1, 1, "there is nothing in it: declare a stream and a query"))
     elif not script.program.steps and not errors:
@@ -234,6 +238,11 @@ def _of_inputs(script: Script, file: str, lines: list[str]) -> list[Finding]:
     every, is_local = settings.every, settings.engine == "local"
     found = []
     for stream in script.program.streams:
+        policy = stream.policy.inner if isinstance(stream.policy, Timeout) else stream.policy
+        if isinstance(policy, FixedDelay) and every is not None and 0 < policy.delay < every * SECOND:
+            message = f"the delay is shorter than a round ({every:g} s): what trails by a round is late"
+            found.append(_at("warning", file, lines, *_place(places, stream.rows_of), message))
+    for stream in script.program.inputs:
         place = _place(places, stream.name)
         given = stream.input.format.lower() if stream.input is not None else "json"
         close = nearest(given, USUAL_FORMATS) if given not in USUAL_FORMATS else None
@@ -247,10 +256,6 @@ def _of_inputs(script: Script, file: str, lines: list[str]) -> list[Finding]:
         elif (refused := refused_locally(stream)) is not None:
             severity = "error" if is_local else "warning"
             found.append(_at(severity, file, lines, *place, refused if is_local else f"{ONLY_SPARK}: {refused}"))
-        policy = stream.policy.inner if isinstance(stream.policy, Timeout) else stream.policy
-        if isinstance(policy, FixedDelay) and every is not None and 0 < policy.delay < every * SECOND:
-            message = f"the delay is shorter than a round ({every:g} s): what trails by a round is late"
-            found.append(_at("warning", file, lines, *place, message))
     return found
 
 
@@ -259,15 +264,24 @@ def _wrong_record(stream: Stream) -> str | None:
     if stream.input is None:
         return None
     given, prefix = stream.input, f"{stream.input.format.lower()}_"
-    kind = split_options(given)[0].get("format")
-    if kind is not None and kind not in ("json", "csv"):
-        return f"stream {stream.name!r}: value.format {kind!r} is not known: use json or csv"
-    if prefix == "kafka_" and kind is not None:
-        beside = [column for column in stream.columns if column.name.lower().startswith(prefix)]
-        try:
-            matched(f"stream {stream.name!r}", beside, KAFKA_RECORD, "a record of kafka")
-        except EventideError as error:
-            return str(error)
+    of_value = split_options(given)[0]
+    kind, owner = of_value.get("format"), f"stream {stream.name!r}"
+    if kind is not None and kind not in VALUES:
+        return str(unknown_format(owner, kind))
+    beside = [column for column in stream.columns if column.name.lower().startswith(prefix)]
+    try:
+        if prefix == "kafka_" and kind is not None:
+            matched(owner, beside, KAFKA_RECORD, "a record of kafka")
+        if kind == "avro":
+            from eventide.sources.avro_values import AvroValues
+
+            values = AvroValues.of(
+                owner, [column for column in stream.as_read.columns if column not in beside], of_value
+            )
+            if values.is_written_out:
+                values.opened()
+    except EventideError as error:
+        return str(error)
     return None
 
 
@@ -279,7 +293,7 @@ def _of_queries(script: Script, file: str, lines: list[str]) -> list[Finding]:
         if isinstance(s, QueryStatement | StreamStatement | FunctionStatement)
     }
     found: list[Finding] = []
-    for stream in script.program.streams:
+    for stream in script.program.inputs:
         if stream.input is None:
             message = f"stream {stream.name!r} has no input: add FROM format 'path', or FROM STDIN"
             found.append(_at("error", file, lines, *_place(places, stream.name), message))
@@ -298,6 +312,26 @@ def _of_queries(script: Script, file: str, lines: list[str]) -> list[Finding]:
         found.append(_at(severity, file, lines, *_call_in(why.reason, lines, _place(places, name)), message))
     if not found and (refusal := refusal_of(script.program, outputs, script.functions)) is not None:
         found.append(_at("warning", file, lines, *_place(places, refusal.step), f"{ONLY_SPARK}: {refusal.error}"))
+    return found
+
+
+def _of_alerts(script: Script, file: str, lines: list[str]) -> list[Finding]:
+    """Rules that cannot be computed."""
+    if not script.alerts:
+        return []
+    # Only a script with alerts waits for what it takes to compute them.
+    from eventide.watch.rules import checked
+
+    places = {s.name: s.place for s in script.statements if isinstance(s, AlertStatement)}
+    plan = bound_steps(script.program, script.functions, [output.query for output in script.outputs]).plan
+    found, executor = [], DuckDBExecutor(files=False)
+    for rule in script.alerts:
+        try:
+            if not rule.of_results or rule.of in (*plan.queries, *plan.operators):
+                checked(rule, plan, executor)
+        except EventideError as error:
+            found.append(_at("error", file, lines, *_place(places, rule.name), str(error)))
+    executor.close()
     return found
 
 
@@ -325,7 +359,7 @@ def _at(severity: str, file: str, lines: list[str], line: int, column: int, mess
 
 def _summary(script: Script | None) -> str:
     assert script is not None
-    streams = len(script.program.streams)
+    streams = len(script.program.inputs)
     queries = sum(not isinstance(step, Queue) for step in script.program.steps)
     counts = f"{streams} stream{'' if streams == 1 else 's'}, {queries} quer{'y' if queries == 1 else 'ies'}, no errors"
     by_source = [query.name for query in script.program.queries if query.by_source]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 
+from eventide.endpoint.certificate import Certificate
 from eventide.endpoint.client import Client
 from eventide.endpoint.discovery import Address, Published, folder_of
 from eventide.errors import DeclarationError, EngineError, InputError
@@ -30,16 +31,20 @@ def keep_script(checkpoint: str | Storage, text: str) -> None:
     Storage.at(checkpoint).write(SCRIPT_FILE, masked_text(text).encode())
 
 
-def show_run(checkpoint: str, file: str | None, listen: str | None, read_only: bool) -> None:
+def show_run(
+    checkpoint: str, file: str | None, listen: str | None, read_only: bool, cert: str | None, key: str | None
+) -> None:
     """Print a link to a running engine's console, or serve that of its record."""
+    certificate = Certificate.given(cert, key)
     address = Address() if listen is None else Address.read(listen)
     try:
         Published.read(folder_of(checkpoint))
     except (EngineError, InputError, DeclarationError):
-        _show_record(checkpoint, file, address)
+        _show_record(checkpoint, file, address, certificate)
         return
-    if listen is not None:
-        raise DeclarationError("the engine runs, and its console is where it listens: leave --listen out")
+    for option, given in (("--listen", listen), ("--console-cert", cert)):
+        if given is not None:
+            raise DeclarationError(f"the engine runs, and its console is where it listens: leave {option} out")
     try:
         found = Client.of_checkpoint(checkpoint).ask("POST", "/console/link", {"read_only": read_only})
     except DeclarationError as refused:
@@ -51,22 +56,23 @@ def show_run(checkpoint: str, file: str | None, listen: str | None, read_only: b
     print(found["url"])
 
 
-def _show_record(checkpoint: str, file: str | None, address: Address) -> None:
+def _show_record(checkpoint: str, file: str | None, address: Address, certificate: Certificate | None) -> None:
     # Only who looks waits for what it takes to show.
     from eventide.console.lifecycle import RecordConsole
     from eventide.console.subject import StoppedSubject
 
-    script = _script(checkpoint, file)
+    script = kept_script(checkpoint, file)
     scheduling = RunSettings.of(script.settings).scheduling
     progress = read_progress(as_run(script.program, scheduling.heartbeats), checkpoint, None, scheduling)
-    with RecordConsole(StoppedSubject(progress, Storage.at(checkpoint, make=False)), address) as console:
+    with RecordConsole(StoppedSubject(progress, Storage.at(checkpoint, make=False)), address, certificate) as console:
         say(f"no engine runs there: this is how it stood after round {progress.record.round}, until Ctrl-C")
         print(console.link(), flush=True)
         with suppress(KeyboardInterrupt):
             threading.Event().wait()
 
 
-def _script(checkpoint: str, file: str | None) -> Script:
+def kept_script(checkpoint: str, file: str | None) -> Script:
+    """The script that a run has kept beside its rounds, or the one that is named."""
     if file is not None:
         return script_of(file)
     try:

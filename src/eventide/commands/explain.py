@@ -19,16 +19,20 @@ from eventide.errors import DeclarationError
 from eventide.language.grammar.source_text import ShowStatement
 from eventide.language.script import Script
 from eventide.launch.settings import script_of, shown_as
+from eventide.pages.page import write_page
+from eventide.pages.plan_page import plan_page
 from eventide.plan.declared.program import reads
 from eventide.report.explain import WIDTH_ELSEWHERE, line, output_words, plan_of, trees
 
 
-def explain_file(file: str, as_json: bool) -> None:
-    """Show the plan of a script on standard output."""
+def explain_file(file: str, as_json: bool, html: str | None) -> None:
+    """Show the plan of a script on standard output, and write it as a page where one is named."""
     script = script_of(file)
     if not script.program.streams:
         raise DeclarationError(f"{shown_as(file)}: there is nothing to explain: it declares no stream")
     plan = plan_of(script)
+    if html is not None:
+        write_page(html, plan_page(shown_as(file), script, plan))
     if as_json:
         print(json.dumps(plan))
         return
@@ -67,7 +71,7 @@ def answers(script: Script) -> list[RenderableType]:
 def _streams(script: Script) -> list[Text]:
     return [
         Text(f"{stream.name} ({', '.join(f'{column.name} {column.type}' for column in stream.columns)})")
-        for stream in script.program.streams
+        for stream in script.program.inputs
     ]
 
 

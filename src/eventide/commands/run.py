@@ -16,22 +16,21 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
+from collections.abc import Mapping
+from contextlib import ExitStack, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
 from eventide.commands.console import keep_script
+from eventide.commands.listening import listening, listening_at, show_console
 from eventide.commands.outputs import Outputs, outputs_of
 from eventide.commands.process import TerminatedError, code_of, was_closed
-from eventide.endpoint.discovery import EXPOSED, LOOPBACK, Address
-from eventide.endpoint.lifecycle import Endpoint, listen, listen_not
+from eventide.commands.telemetry import lineage_place, otlp_endpoint, send_lineage, send_spans, written_to
+from eventide.endpoint.certificate import Certificate
 from eventide.engine.running import Running
-from eventide.engine.scheduling.trace import Trace
-from eventide.errors import DeclarationError, EngineError
+from eventide.errors import DeclarationError
 from eventide.language.script import Script, read_script
 from eventide.launch.engines import (
     DEFAULT_MASTER,
@@ -43,13 +42,12 @@ from eventide.launch.engines import (
     reads_standard_input,
     remove_all,
 )
-from eventide.launch.logs import passing, say, say_warnings
+from eventide.launch.logs import events_as_json, passing, say, say_warnings
 from eventide.launch.settings import STANDARD_INPUT, RunSettings, checked_engine, shown_as, text_of
 from eventide.launch.user_functions import Failures
 from eventide.plan.declared.evolution import Consent
 from eventide.plan.declared.program import Program
 from eventide.report.status import LossReport, StatusLine, beyond_permitted, logging_of
-from eventide.report.why import window_words
 from eventide.sources.files.files import FORMATS
 from eventide.watch.watching import watch
 from eventide.watch.webhook import Webhook, checked_url
@@ -164,7 +162,11 @@ class RunRequest:
     listen: str | None = None
     no_listen: bool = False
     console: str | None = None
+    console_cert: str | None = None
+    console_key: str | None = None
     webhook: str | None = None
+    otlp: str | None = None
+    lineage: str | None = None
     replace: bool = False
     log: str | None = None
     accept: bool = False
@@ -196,11 +198,14 @@ def run_file(request: RunRequest) -> None:
 
 
 def _run(script: Script, text: str, request: RunRequest) -> None:
-    at = listening_at(request)
+    at = listening_at(request.listen, request.console, request.console_cert, request.no_listen)
+    certificate = Certificate.given(request.console_cert, request.console_key)
     if request.webhook is not None:
         checked_url(request.webhook)
     checked_log(request.log)
-    say_warnings()
+    spans_to, lineage_to = otlp_endpoint(request.otlp), lineage_place(request.lineage)
+    if request.log != "json":
+        say_warnings()
     settings = RunSettings.of({**script.settings, **pairs(request.conf)})
     where = _where(script, request, settings)
     given = non_empty("--checkpoint", request.checkpoint) or settings.checkpoint
@@ -212,6 +217,8 @@ def _run(script: Script, text: str, request: RunRequest) -> None:
     json_to = sys.stdout.buffer if request.json else None
     outputs = outputs_of(script, json_to, below=line.text)
     with ExitStack() as stack:
+        if request.log == "json":
+            stack.enter_context(events_as_json())
         if request.json:
             # What functions of the user print would stand among the results.
             stack.enter_context(redirect_stdout(sys.stderr))
@@ -233,10 +240,17 @@ def _run(script: Script, text: str, request: RunRequest) -> None:
             keep_script(checkpoint, text)
         for watcher in (line, losses):
             watcher.watch(engine)
-        endpoint = listening(engine, at, not request.no_listen, quiet=bounded)
+        if spans_to is not None:
+            send_spans(engine, spans_to)
+        if lineage_to is not None:
+            send_lineage(engine, lineage_to, script, text, shown_as(request.file), bounded)
+        endpoint = listening(engine, at, certificate, not request.no_listen, quiet=bounded)
         if request.console is not None:
             show_console(engine, endpoint)
+        if bounded and script.alerts:
+            say("a run to the end of what is there now is not watched: alerts of the script are not raised")
         if not bounded:
+            watch(engine).add(script.alerts)
             board = watch(engine).board
             if request.webhook is not None:
                 board.listen(Webhook(request.webhook).tell)
@@ -259,32 +273,13 @@ def _run(script: Script, text: str, request: RunRequest) -> None:
             stack.close()
 
 
-@contextmanager
-def written_to(file: str | None) -> Iterator[Trace | None]:
-    """A trace that is written to a file as it grows; None where no file is given.
-
-    >>> with written_to(None) as trace:
-    ...     print(trace)
-    None
-    """
-    if file is None:
-        yield None
-        return
-    try:
-        opened = Path(file).open("w", encoding="utf-8", buffering=1)  # noqa: SIM115
-    except OSError as error:
-        raise DeclarationError(f"cannot write the trace to {file}: {error.strerror}; name another file") from error
-    with opened:
-        yield lambda line: print(line.as_json(), file=opened)
-
-
 def comes_to_an_end(program: Program) -> bool:
     """Whether all that a program reads ends by itself: standard input, and single files.
 
     >>> comes_to_an_end(Program(()))
     False
     """
-    streams = [stream for stream in program.streams if stream.table is None]
+    streams = [stream for stream in program.inputs if stream.table is None]
     return bool(streams) and all(
         stream.input is not None and _ends(stream.input.format.lower(), stream.input.path) for stream in streams
     )
@@ -307,60 +302,6 @@ def _where(script: Script, request: RunRequest, settings: RunSettings) -> Where:
     return Where(engine, master or settings.master or DEFAULT_MASTER, conf, packages(request.packages))
 
 
-def listening(engine: Running, given: str | None, wanted: bool, quiet: bool) -> Endpoint | None:
-    """Open the endpoint of an engine and print its address, unless `quiet`."""
-    if not wanted:
-        listen_not(engine)
-        return None
-    address = None if given is None else Address.read(given)
-    try:
-        endpoint = listen(engine, address, window_words)
-    except EngineError as error:
-        if given is not None:
-            raise
-        listen_not(engine)
-        say(f"it cannot be asked while it runs: {error}")
-        return None
-    if not endpoint.address.is_loopback:
-        say(f"warning: {endpoint.address.shown}: {EXPOSED} (--listen 127.0.0.1:PORT and a tunnel are safer)")
-    if given is not None or (not quiet and sys.stderr.isatty()):
-        folder = shlex.quote(str(endpoint.folder))
-        say(f"listening at {endpoint.url}; to ask: eventide prod QUERY --checkpoint {folder}")
-    return endpoint
-
-
-def listening_at(request: RunRequest) -> str | None:
-    """The address that was named, for questions or the console; what cannot be is refused before anything is started.
-
-    >>> listening_at(RunRequest("q.sql", console="8080"))
-    '8080'
-    >>> listening_at(RunRequest("q.sql", console="", no_listen=True))
-    Traceback (most recent call last):
-        ...
-    eventide.errors.DeclarationError: --console and --no-listen contradict each other: give one of them
-    """
-    for option, given in (("--listen", request.listen), ("--console", request.console)):
-        if given is not None and request.no_listen:
-            raise DeclarationError(f"{option} and --no-listen contradict each other: give one of them")
-        if given:
-            Address.read(given)
-    if request.console and request.listen and Address.read(request.console) != Address.read(request.listen):
-        raise DeclarationError(
-            "--console and --listen name two addresses, and the console is at that of the engine: name one"
-        )
-    # Who asks for a console wants it, or an error that says why there is none.
-    return request.listen or request.console or (None if request.console is None else LOOPBACK)
-
-
-def show_console(engine: Running, endpoint: Endpoint | None) -> None:
-    """Open the console of an engine that listens, and say where."""
-    from eventide.console.lifecycle import open_console
-
-    assert endpoint is not None
-    say(f"console: {open_console(engine, endpoint).link()}")
-    say(f"the link opens once; another one: eventide console --checkpoint {shlex.quote(str(endpoint.folder))}")
-
-
 def _tell_the_end(
     engine: Running, line: StatusLine, losses: LossReport, checkpoint: str | None, bounded: bool, ended_before: bool
 ) -> None:
@@ -373,7 +314,8 @@ def _tell_the_end(
             "--checkpoint, or none, to run it again"
         )
         return
-    rows = sum(stream.rows for stream in status.streams)
+    read = {stream.name for stream in engine.engine.program.inputs}
+    rows = sum(stream.rows for stream in status.streams if stream.name in read)
     whole = engine.engine.ended or not engine.stopping.is_set()
     end = "done" if whole else "stopped"
     kept = "" if checkpoint is not None else "; the temporary checkpoint is removed"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from eventide.console.sessions import EVERYTHING, Permission, Sessions, key_in, new_key
 from eventide.endpoint.auth import Gate, Limits
+from eventide.endpoint.certificate import Certificate
 from eventide.endpoint.discovery import Address, new_token
 from eventide.endpoint.lifecycle import Endpoint, Server
 from eventide.engine.running import Running
@@ -69,7 +70,7 @@ def open_console(running: Running, endpoint: Endpoint) -> Console:
 class RecordConsole:
     """The console of a run that has stopped, at an address of its own; as a context it is closed in the end."""
 
-    def __init__(self, subject: Subject, address: Address) -> None:
+    def __init__(self, subject: Subject, address: Address, certificate: Certificate | None = None) -> None:
         from eventide.console.application import ConsoleServer, standing_alone
 
         self._server = ConsoleServer(subject, Sessions(new_key()), None, "")
@@ -79,7 +80,7 @@ class RecordConsole:
             return standing_alone(self._server, gate, CONSOLE_LIMITS)
 
         try:
-            self._listening = Server(address, application, CONSOLE_LIMITS)
+            self._listening = Server(address, application, CONSOLE_LIMITS, certificate)
         except OSError as error:
             raise EngineError(f"cannot listen at {address.shown}: {error.strerror or error}. Name another") from error
         self._server.url = self._listening.address.url

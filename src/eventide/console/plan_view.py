@@ -11,11 +11,17 @@ from typing import Any
 
 from eventide.console.subject import Look, Standing
 from eventide.engine.introspection.status import QueryStatus
+from eventide.engine.operators.operator import Work
 from eventide.plan.declared.program import Step, reads
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.stream import TimeKind
 from eventide.report.plan import described
+from eventide.report.traces import visit_words
 from eventide.report.why import operator_words, window_words
+from eventide.telemetry.tracing import traces_data
+
+TRACES = 3
+"""So many heartbeats are drawn that are on their way, and as many that are over."""
 
 
 def plan_view(look: Look) -> dict[str, Any]:
@@ -46,7 +52,7 @@ def plan_view(look: Look) -> dict[str, Any]:
         edges += [{"from": read, "to": step.name, "waits": read in waiting} for read in reads(step)]
         unitless = program.times_of(step.name) is TimeKind.SEQUENCE
         bounds = {node["name"]: node["bound"] for node in nodes}
-        node = _step(step, found, unitless)
+        node = _step(step, found, unitless, status.work.get(step.name, Work()))
         if node["bound"] is None:
             # In the windows of what it reads, it is as far as that.
             node["bound"] = min(_known(bounds, step), default=None)
@@ -54,7 +60,7 @@ def plan_view(look: Look) -> dict[str, Any]:
         node["lag"] = _behind(node["bound"], latest[step.name])
         nodes.append(node)
     chosen = look.asked.get("node", "")
-    return {"nodes": nodes, "edges": edges, "node": chosen, "why": _why(standing, chosen)}
+    return {"nodes": nodes, "edges": edges, "node": chosen, "why": _why(standing, chosen), **_heartbeats(standing)}
 
 
 def plan_texts(standing: Standing) -> dict[str, Any]:
@@ -64,7 +70,7 @@ def plan_texts(standing: Standing) -> dict[str, Any]:
     return {kind: {one["name"]: one for one in plan[kind]} for kind in ("streams", "queries", "operators")}
 
 
-def _step(step: Step, found: QueryStatus | None, unitless: bool) -> dict[str, Any]:
+def _step(step: Step, found: QueryStatus | None, unitless: bool, work: Work) -> dict[str, Any]:
     kind = "query" if isinstance(step, Query) else type(step).__name__.lower()
     told: dict[str, Any] = {"name": step.name, "kind": "merge" if kind == "rows" else kind, "unitless": unitless}
     if found is None:
@@ -76,9 +82,7 @@ def _step(step: Step, found: QueryStatus | None, unitless: bool) -> dict[str, An
         "state_bytes": found.state_bytes,
         "open": found.open_slices,
         "bound": found.bound,
-        "rows_in": found.rows_in,
-        "rows_out": found.rows_out,
-        "seconds": found.seconds,
+        **vars(work),
     }
 
 
@@ -103,6 +107,15 @@ def _waited_for(found: QueryStatus | None) -> set[str]:
         below = one.get("waits_for")
         ahead += below if isinstance(below, list) else [below] if isinstance(below, dict) else []
     return names
+
+
+def _heartbeats(standing: Standing) -> dict[str, Any]:
+    """The newest heartbeats on their way, with what each waits for in words, and how long all waited at each step."""
+    data = traces_data(standing.traces, standing.progress, TRACES)
+    for trace in data["traces"]:
+        for visit in trace["visits"]:
+            visit["words"] = visit_words(visit)
+    return data
 
 
 def _why(standing: Standing, name: str) -> str | None:

@@ -26,6 +26,8 @@ from eventide.plan.declared.query import Query
 from eventide.results.accuracy import AccuracySummary
 from eventide.results.breakdown import ByPoint
 from eventide.storage.storage import Storage
+from eventide.telemetry.heartbeat_trace import HeartbeatTrace
+from eventide.telemetry.tracing import stopped_traces, traced
 from eventide.watch.alert import Alert
 from eventide.watch.watching import watch
 
@@ -62,6 +64,7 @@ class Standing:
     about: About
     early: Mapping[str, Learned] = field(default_factory=dict)
     alerts: tuple[Alert, ...] = ()
+    traces: tuple[HeartbeatTrace, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,7 @@ class LiveSubject:
             self._listening = True
             self._running.on_round(self.history.note)
             watch(self._running)
+            traced(self._running)
             self.log.begin()
 
     def end(self) -> None:
@@ -155,7 +159,8 @@ class LiveSubject:
             for name, state in engine.early.states.items()
         }
         progress = engine.state.progress(engine.program, engine.scheduling)
-        return Standing(engine.program, running.status(), progress, about, early, watch(running).board.standing)
+        alerts, traces = watch(running).board.standing, traced(running).traces()
+        return Standing(engine.program, running.status(), progress, about, early, alerts, traces)
 
 
 class StoppedSubject:
@@ -185,7 +190,7 @@ class StoppedSubject:
         size = sum(file.bytes for file in record.files)
         last = _last_write(self._storage, record.round)
         about = About(False, self._storage.where, started=last, continued_after=record.round, state_bytes=size)
-        return Standing(progress.program, status_of(progress), progress, about)
+        return Standing(progress.program, status_of(progress), progress, about, traces=tuple(stopped_traces(progress)))
 
 
 def status_of(progress: ProgressReport) -> Status:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from eventide.endpoint.certificate import trusting
 from eventide.endpoint.discovery import Published, folder_of, nobody_at
 from eventide.errors import DeclarationError, EngineError, InputError
 
@@ -34,13 +35,15 @@ class Client:
     token: str
     folder: Path | None = None
     seconds: float = SECONDS
+    certificate: str | None = None
+    """The one that the engine has written down; None: those that this machine trusts."""
 
     @classmethod
     def of_checkpoint(cls, checkpoint: str | Path) -> Client:
         """The engine that works on a checkpoint."""
         folder = folder_of(checkpoint)
         found = Published.read(folder)
-        return cls(found.url, read_token(found.token_file), folder)
+        return cls(found.url, read_token(found.token_file), folder, certificate=found.certificate)
 
     @classmethod
     def of_url(cls, url: str, token_file: str | Path) -> Client:
@@ -81,8 +84,13 @@ class Client:
         if body is not None:
             headers["Content-Type"] = "application/json"
         parts = urlsplit(self.url)
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        connection = kind(parts.hostname or "", parts.port, timeout=self.seconds)
+        host = parts.hostname or ""
+        connection: http.client.HTTPConnection
+        if parts.scheme == "https":
+            trusted = None if self.certificate is None else trusting(self.certificate)
+            connection = http.client.HTTPSConnection(host, parts.port, timeout=self.seconds, context=trusted)
+        else:
+            connection = http.client.HTTPConnection(host, parts.port, timeout=self.seconds)
         try:
             connection.request(method, parts.path.rstrip("/") + path, body, headers)
             answer = connection.getresponse()

@@ -79,11 +79,13 @@ class Published:
     process: int
     machine: str
     token_file: Path
+    certificate: str | None = None
+    """The one that it shows, in PEM; None where it does not encrypt."""
 
     @classmethod
-    def write(cls, folder: Path, url: str, token: str) -> Published:
+    def write(cls, folder: Path, url: str, token: str, certificate: str | None = None) -> Published:
         """Write down where this process listens; the token is there before anybody can read of it."""
-        found = cls(url, os.getpid(), this_machine(), folder / TOKEN)
+        found = cls(url, os.getpid(), this_machine(), folder / TOKEN, certificate)
         write_whole(found.token_file, token, private=True)
         content = {"version": VERSION, **asdict(found), "token_file": TOKEN}
         write_whole(folder / ENDPOINT, json.dumps(content) + "\n", private=False)
@@ -101,7 +103,13 @@ class Published:
         except ValueError:
             content = None
         try:
-            found = cls(str(content["url"]), int(content["process"]), str(content["machine"]), folder / TOKEN)
+            found = cls(
+                str(content["url"]),
+                int(content["process"]),
+                str(content["machine"]),
+                folder / TOKEN,
+                content.get("certificate"),
+            )
             usable = content["version"] == VERSION and 0 < found.process < 2**31
         except (KeyError, TypeError, ValueError):
             usable = False
@@ -181,6 +189,8 @@ class Address:
 
     host: str = LOOPBACK
     port: int = 0
+    secure: bool = False
+    """Whether what goes over the network is encrypted."""
 
     @classmethod
     def read(cls, text: str) -> Address:
@@ -221,7 +231,7 @@ class Address:
     def url(self) -> str:
         """Where to send requests; from this machine, where it listens on all addresses."""
         anywhere = {"0.0.0.0": LOOPBACK, "::": "::1"}
-        return f"http://{Address(anywhere.get(self.host, self.host), self.port).shown}"
+        return f"http{'s' if self.secure else ''}://{Address(anywhere.get(self.host, self.host), self.port).shown}"
 
     @property
     def is_loopback(self) -> bool:

@@ -18,10 +18,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from eventide.endpoint.auth import Gate, Limits
+from eventide.endpoint.certificate import Certificate
 from eventide.endpoint.discovery import Address, Published, clear, new_token
 from eventide.endpoint.questions import Questions, Words
 from eventide.endpoint.round_counts import RoundCounts
@@ -104,11 +106,15 @@ def listen(
     address: Address | None = None,
     words: Words | None = None,
     limits: Limits | None = None,
+    certificate: Certificate | None = None,
 ) -> Endpoint:
-    """Let a running engine be asked over HTTP; `words` tells an open window in a sentence."""
+    """Let a running engine be asked over HTTP; `words` tells an open window in a sentence.
+
+    With a certificate all that is asked and answered is encrypted.
+    """
     if running.ended.is_set():
         raise EngineError("the engine has ended, and can be asked nothing: let it listen while it runs")
-    asked = address or Address()
+    asked = replace(address or Address(), secure=certificate is not None)
     token = new_token()
     questions, counts = Questions(running, words), RoundCounts()
     permitted = limits or Limits()
@@ -124,14 +130,14 @@ def listen(
         return Mounted(own, mounts, gate)
 
     try:
-        server = Server(asked, application, permitted)
+        server = Server(asked, application, permitted, certificate)
     except OSError as error:
         raise EngineError(
             f"cannot listen at {asked.shown}: {error.strerror or error}. Name another address, or port 0 for a free one"
         ) from error
     folder, temporary = _folder(running)
     try:
-        published = Published.write(folder, server.address.url, token)
+        published = Published.write(folder, server.address.url, token, certificate.own if certificate else None)
     except BaseException:
         server.close()
         if temporary is not None:
@@ -169,10 +175,17 @@ class Server:
     `application` is called in the server's thread, with the address that has the port which was found.
     """
 
-    def __init__(self, address: Address, application: Callable[[Address], ASGIApp], limits: Limits) -> None:
+    def __init__(
+        self,
+        address: Address,
+        application: Callable[[Address], ASGIApp],
+        limits: Limits,
+        certificate: Certificate | None = None,
+    ) -> None:
+        self._context = None if certificate is None else certificate.for_server()
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         self._listening = socket.create_server((address.host, address.port), family=family, backlog=BACKLOG)
-        self.address = Address(address.host, self._listening.getsockname()[1])
+        self.address = replace(address, port=self._listening.getsockname()[1], secure=certificate is not None)
         self._application, self._limits = application, limits
         self._closing = threading.Event()
         self._wake, self._woken = socket.socketpair()
@@ -195,9 +208,9 @@ class Server:
             if self._closing.is_set():
                 return
             # Only now: these libraries take longer to load than a short run takes.
-            from eventide.endpoint.serving import serve
+            from eventide.endpoint.connections import serve
 
             try:
-                serve(self._application(self.address), self._listening, self._woken, self._limits)
+                serve(self._application(self.address), self._listening, self._woken, self._limits, self._context)
             except Exception as error:
                 log.error("endpoint failed", extra={"why": f"{type(error).__name__}: {error}"})

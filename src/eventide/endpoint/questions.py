@@ -32,6 +32,7 @@ from eventide.errors import DeclarationError, EngineError
 from eventide.eventtime.early.prod import Prod, Timing
 from eventide.plan.declared.query import Query
 from eventide.sinks.lines import LineWriter
+from eventide.telemetry.tracing import traced, traces_data
 from eventide.watch.watching import watch
 
 MOST, MOST_BYTES = 256, 4 << 20
@@ -171,6 +172,12 @@ class Questions:
         board = watch(self._running).board
         standing, recent = board.standing, list(board.recent)
         return {"standing": [one.as_json() for one in standing], "recent": [one.as_json() for one in recent]}
+
+    def traces(self) -> dict[str, Any]:
+        """Heartbeats and the time they waited in each operator; they are sampled from the first question on."""
+        engine = self._running.engine
+        found = traced(self._running).traces()
+        return traces_data(found, engine.state.progress(engine.program, engine.scheduling))
 
     def queries(self) -> dict[str, Any]:
         """What can be asked: names, groups with their types, and what times are."""

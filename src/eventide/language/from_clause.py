@@ -34,7 +34,8 @@ from eventide.language.scope import (
     over_stream,
     stars_in,
 )
-from eventide.language.subqueries import as_semi_join
+from eventide.language.state_clauses import StateRequest
+from eventide.language.subqueries import as_semi_join, has_scalars
 from eventide.plan.declared.rows import Rows, sampled
 from eventide.plan.expressions.parse import aggregates_in
 
@@ -174,6 +175,7 @@ class FromReader:
 
     hide: Hide
     interfaces: Interfaces
+    state: StateRequest
 
     def read(self, select: exp.Expr | None, above: Mapping[str, exp.Expr] | None = None) -> tuple[exp.Select, Scope]:
         """The SELECT without its parentheses, and what it reads."""
@@ -189,8 +191,7 @@ class FromReader:
         select = as_semi_join(select, self.source, lambda table: self._columns(table, ctes))
         if select.args.get("joins"):
             self._refuse_window_tables(select)
-            joins = JoinReader(self.source, lambda table, computed: self._side(table, ctes, computed), self.hide)
-            level = joins.read(select)
+            level = self._joins(lambda table, computed: self._side(table, ctes, computed)).read(select)
             self._add_window(select, level)
             return select, level
         if (word := origin.args.get("join_kind")) is not None:
@@ -231,7 +232,10 @@ class FromReader:
         """Make an operator of a join, so that an aggregate can read it; anything else unchanged."""
         if level.pending is None:
             return level
-        return JoinReader(self.source, lambda table, computed: self._level(table, {}), self.hide).settled(level, tree)
+        return self._joins(lambda table, computed: self._level(table, {})).settled(level, tree)
+
+    def _joins(self, level_of: Callable[[exp.Expr, bool], Scope]) -> JoinReader:
+        return JoinReader(self.source, level_of, self.hide, self.state, self.queries)
 
     def spelled_out(self, expression: exp.Expr, level: Scope, also: Iterable[str] = ()) -> exp.Expr:
         """The expression over the columns of the stream; names in `also` stay."""
@@ -341,6 +345,7 @@ class FromReader:
             isinstance(below, exp.Select)
             and (
                 any(below.args.get(key) for key in OWN)
+                or has_scalars(below)
                 or any(aggregates_in(e) or e.find(exp.Window) is not None for e in below.expressions)
             )
         ):

@@ -1,4 +1,4 @@
-"""Two forms of joins: AS OF a time in a table of versions, and by windows of both sides.
+"""Three forms of joins: AS OF a time in a table of versions, by windows of both sides, and within the same window.
 
 *AS OF.* `JOIN prices FOR SYSTEM_TIME AS OF o.ts AS p ON o.id = p.id` joins with a table whose versions are streamed.
 Each row of the left side meets the version of its key that holds at its own time; ON says which keys are equal.
@@ -6,10 +6,14 @@ Each row of the left side meets the version of its key that holds at its own tim
 *Windows.* `FROM a [RANGE 5 s] JOIN b [RANGE 10 s] ON a.k = b.k` is the symmetric window join. Each row of a meets the
 rows of b within b's RANGE before it, and the other way round (Stream Mill paper, figures 1 and 6). So b is later than a
 by less than a's RANGE, and earlier by less than its own.
+
+*The same window.* A query inside an expression has one value in each window (`scalar_subqueries`), which goes to the
+results of the same window; so both sides must have the same windows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -17,10 +21,14 @@ from sqlglot import exp
 from eventide.language.expression_text import all_of, column_of, spark_text
 from eventide.language.grammar.nodes import IN_WINDOWS, Amounts
 from eventide.language.grammar.source_text import SourceText
-from eventide.language.join_conditions import JoinInput, bare, tables_of, take_apart
-from eventide.language.scope import Scope
+from eventide.language.join_conditions import take_apart
+from eventide.language.join_times import JoinInput, bare, tables_of
+from eventide.language.scope import Scope, ScopeRelation
+from eventide.language.state_clauses import StateRequest
 from eventide.plan.declared.join import Band, JoinKind, Lookup, Side
+from eventide.plan.declared.query import Query
 from eventide.plan.declared.stream import Derived, Stream
+from eventide.plan.declared.window import SameWindow, Window
 
 
 def version_of(node: exp.Expr) -> exp.Expr | None:
@@ -136,11 +144,21 @@ def window_band(left: Scope, right: Scope, node: exp.Expr, source: SourceText) -
                 "give both a [RANGE ..], or neither; windows over pairs are WINDOW [RANGE ..] behind the joins",
             )
         lengths.append(_length(level, source))
+    return _between(left, right, 1 - lengths[1], lengths[0] - 1, node, source)
+
+
+def band_of_life(left: Scope, right: Scope, node: exp.Expr, source: SourceText, state: StateRequest) -> Band | None:
+    """How far the times of the two sides may lie apart by STATE TTL; None where that is not said."""
+    length = state.length(Amounts(source, left.clock.kind))
+    return None if length is None else _between(left, right, -length, length, node, source)
+
+
+def _between(left: Scope, right: Scope, low: int, high: int, node: exp.Expr, source: SourceText) -> Band:
     if _is_sequence(left) != _is_sequence(right):
         raise source.error("one side counts in numbers and the other in time", node)
     shift = _ahead(right.stream) - _ahead(left.stream)
     times = [spark_text(column_of(level.stream.time or STAMP)) for level in (left, right)]
-    return Band(times[0], times[1], shift + 1 - lengths[1], shift + lengths[0] - 1)
+    return Band(times[0], times[1], shift + low, shift + high)
 
 
 def _length(level: Scope, source: SourceText) -> int:
@@ -170,3 +188,37 @@ def _is_sequence(level: Scope) -> bool:
 def _ahead(stream: Stream) -> int:
     """By how much the column that tells the time is ahead of it: the end of a window is the instant after its last."""
     return 1 if isinstance(stream, Derived) else 0
+
+
+BY_WINDOW = "by_window"
+"""The mark of a join of results, each with the value of the same window."""
+
+
+def check_same_windows(
+    at: exp.Expr, left: Scope, right: Scope, queries: Mapping[str, ScopeRelation], source: SourceText
+) -> None:
+    """Refuse a query inside an expression whose windows are not those of what stands around it."""
+    around, inside = (_window_of(side.over_query, queries) for side in (left, right))
+    if around is None:
+        raise source.error(
+            "a query inside an expression has one value in each window, and these rows are in none",
+            at,
+            "give both the same window: FROM s [RANGE 10 minutes] .. (SELECT max(v) FROM s [RANGE 10 minutes])",
+        )
+    if inside != around:
+        raise source.error(
+            "a query inside an expression has the windows of what stands around it, and this one has others",
+            at,
+            "write the same window in both, of time",
+        )
+
+
+def _window_of(query: Query | None, queries: Mapping[str, ScopeRelation]) -> tuple[object, ...] | None:
+    """The regular windows of a query, which are those of the one below it where it has none of its own."""
+    while query is not None and isinstance(query.window, SameWindow):
+        below = queries.get(query.stream.lower())
+        query = below.query if below is not None and isinstance(below.query, Query) else None
+    window = query.window if query is not None else None
+    if not isinstance(window, Window):
+        return None
+    return type(window), window.range, window.slide, window.offset

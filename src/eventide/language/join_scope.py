@@ -17,8 +17,9 @@ from sqlglot import exp
 from eventide.errors import LanguageError
 from eventide.language.expression_text import column_of, spark_text
 from eventide.language.grammar.source_text import SourceText
-from eventide.language.join_conditions import DifferenceBounds, SideAttribute, bare, length_of, tables_of
+from eventide.language.join_times import DifferenceBounds, SideAttribute, bare, length_of, tables_of
 from eventide.language.scope import TIME, Clock, Columns, NamedInput, Pending, Scope
+from eventide.language.state_clauses import STATE_TTL
 from eventide.plan.declared.join import Band, Join, Lookup
 from eventide.plan.declared.query import Named
 from eventide.plan.declared.stream import TimeKind
@@ -146,6 +147,9 @@ def _equal_time(band: Band, join: Join, pending: Pending) -> exp.Expr | None:
     return left if left is not None and left == right else None
 
 
+ALIVE = f"; or say for how long rows are kept: {STATE_TTL} 10 minutes"
+"""The way out of relating times."""
+
 Side = tuple[str, Scope]
 """An input of a join: its name there, and what it is."""
 
@@ -191,7 +195,25 @@ def unrelated(source: SourceText, node: exp.Expr, left: Sequence[Side], right: S
     return source.error(
         f"this join could never let go of a row: nothing relates the time of {joined} to that of {right[0]!r}",
         node,
-        f"add {one} = {other}, or {one} BETWEEN {other} - {some} AND {other} + {some}",
+        f"add {one} = {other}, or {one} BETWEEN {other} - {some} AND {other} + {some}{ALIVE}",
+    )
+
+
+def endless(source: SourceText, node: exp.Expr, sides: Mapping[str, Sequence[Side]], side: str) -> LanguageError:
+    """The error where rows of one side say until when their partners come, and nothing says it of the other's.
+
+    `sides` are the two sides by their names, each the inputs that are joined in it.
+    """
+    [other] = [alias for alias in sides if alias != side]
+    [own, its] = [
+        next((spark_text(column_of(name, alias)) for alias, level in sides[one] for name in level.times), f"{one}.time")
+        for one in (side, other)
+    ]
+    return source.error(
+        "this join could never let go of a row: nothing says until when partners come for those of "
+        f"{sides[side][0][0]!r}",
+        node,
+        f"add {its} <= {own}{ALIVE}",
     )
 
 
@@ -206,7 +228,7 @@ def one_sided(source: SourceText, open_side: tuple[exp.Expr, DifferenceBounds], 
     add = f"{right} <= {left} + {some}" if bounds.high is None else f"{left} <= {right} + {some}"
     late, early = (right, left) if bounds.high is None else (left, right)
     return source.error(
-        f"this join could never let go of a row: {late} may be any time after {early}", condition, f"add {add}"
+        f"this join could never let go of a row: {late} may be any time after {early}", condition, f"add {add}{ALIVE}"
     )
 
 

@@ -3,22 +3,31 @@
 Laws. Three and more inputs are joins of joins: all but the last are operators of their own, hidden. A condition of
 WHERE goes into the first join that knows all its columns, where that cannot change the answer: into an inner join above
 which no right or full outer join stands. What is said of one side of an inner join is said before rows are joined. A
-join that relates no times of its two sides is refused: it could never let go of a row (Gigascope paper, section 5.5).
+join that relates no times of its two sides has pairs that are at most as far apart as STATE TTL says. Without, it is
+refused: it could never let go of a row (Gigascope paper, section 5.5).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from eventide.language.expression_text import all_of, column_of, conjuncts, spark_text, unused
 from eventide.language.grammar.source_text import SourceText
-from eventide.language.join_conditions import ConditionParts, JoinInput, bare, take_apart
-from eventide.language.join_forms import LookupReader, version_of, window_band
+from eventide.language.join_conditions import take_apart
+from eventide.language.join_forms import (
+    BY_WINDOW,
+    LookupReader,
+    band_of_life,
+    check_same_windows,
+    version_of,
+    window_band,
+)
 from eventide.language.join_scope import (
     called,
+    endless,
     joined_output,
     kind_of,
     of_unknown_length,
@@ -26,7 +35,20 @@ from eventide.language.join_scope import (
     see,
     unrelated,
 )
-from eventide.language.scope import Clock, Hide, NamedInput, Pending, Resolver, Scope, is_lambda_name, over, place_of
+from eventide.language.join_times import JoinInput, bare
+from eventide.language.scope import (
+    Clock,
+    Hide,
+    NamedInput,
+    Pending,
+    Resolver,
+    Scope,
+    ScopeRelation,
+    is_lambda_name,
+    over,
+    place_of,
+)
+from eventide.language.state_clauses import StateRequest
 from eventide.plan.declared.join import Join, JoinKind, Lookup, Side
 from eventide.plan.expressions.parse import aggregates_in
 
@@ -59,6 +81,8 @@ class JoinReader:
     """What an input is; with True, its computed columns are computed before the join."""
 
     hide: Hide
+    state: StateRequest
+    queries: Mapping[str, ScopeRelation] = field(default_factory=dict)
 
     def read(self, select: exp.Select) -> Scope:
         """What the SELECT sees: the last join, which has no name yet."""
@@ -142,6 +166,8 @@ class JoinReader:
             before = [*before, step.input]
             right = (step.input.alias, step.level)
             scope = see(Scope(step.level.stream, {}, set(), step.level.clock), before, preferred)
+            if step.node.meta.get(BY_WINDOW):
+                check_same_windows(step.node.this, left[1], right[1], self.queries, self.source)
             join = self.pair(left, right, step, scope, rest if last else [], joined)
             joined = [*joined, right]
             speaks = used(steps[number:], [] if last else rest)
@@ -186,13 +212,19 @@ class JoinReader:
             chosen = [resolver.spelled_out(one, scope) for one in where]
             return LookupReader(self.source).read(left, right, step.kind, on, None, chosen, step.node, joined or [left])
         parts = take_apart(on, JoinInput(*left), JoinInput(*right))
-        if (band := window_band(left[1], right[1], step.node, self.source)) is not None:
+        both = (left[1], right[1], step.node, self.source)
+        if (band := window_band(*both)) is not None:
             parts.bands.append(band)
-        if not parts.bands:
+        if parts.is_without_end() and (band := band_of_life(*both, self.state)) is not None:
+            parts.bands.append(band)
+        if parts.is_without_end():
             if parts.open:
                 raise of_unknown_length(self.source, on) or one_sided(self.source, parts.open[0], scope)
+            if parts.bands:
+                sides_of = {left[0]: joined or [left], right[0]: [right]}
+                raise endless(self.source, step.node, sides_of, parts.without_end[0].alias)
             raise of_unknown_length(self.source, on) or unrelated(self.source, step.node, joined or [left], right)
-        _place_conditions(parts, step.kind)
+        parts.place(step.kind)
         sides = []
         for (alias, level), keys, asked in zip(
             (left, right),
@@ -358,13 +390,3 @@ class JoinReader:
         if not pending or key not in right.columns:
             raise self.source.error(f"there is no column {name.name!r} on both sides of this join", name)
         return exp.EQ(this=pending[0][1].copy(), expression=right.columns[key][1].copy())
-
-
-def _place_conditions(parts: ConditionParts, kind: JoinKind) -> None:
-    """Conditions on one side choose its rows before the join, unless rows they leave out must be emitted alone."""
-    if kind.keeps_left:
-        parts.rest += parts.left
-        parts.left = []
-    if kind.keeps_right:
-        parts.rest += parts.right
-        parts.right = []

@@ -1,23 +1,23 @@
 """The window of a query: what is written in brackets, or what its groups make, with all that cannot be refused.
 
 Law: a query closes. It has a window over time, over a count of rows or over sessions, or a group that is one stretch
-of time after the other, or it reads a query and has the windows of that. An aggregate with none of them is refused,
-because no heartbeat could ever say that it is complete.
+of time after the other, or it says how long its state lives, or it reads a query and has the windows of that. An
+aggregate with none of them is refused, because no heartbeat could ever say that it is complete.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.language.create_stream import DeclaredStream, StreamReader
 from eventide.language.expression_text import spark_text
-from eventide.language.grammar.nodes import IN_WINDOWS, Amount, Amounts, Clause, StreamWindow
+from eventide.language.grammar.nodes import Amount, Amounts, Clause, StreamWindow
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import instead_of, meant, nearest, window_function_in
+from eventide.language.state_clauses import CHANGES, STATE_TTL, StateRequest
 from eventide.plan.bound.session_gap import gap_number
 from eventide.plan.declared.join import Join
 from eventide.plan.declared.program import Step
@@ -28,24 +28,26 @@ from eventide.plan.declared.window import (
     TUMBLING,
     AnyWindow,
     GrowingWindow,
+    LifeWindow,
     RowWindow,
     SameWindow,
     SessionWindow,
     Window,
 )
 
+ALIVE = f"; or say how long state lives without one: {CHANGES} {STATE_TTL} 1 day"
+"""The way out of windows."""
+
 COUNTED = ("ROWS", "TUPLES", "COUNT")
 """What WATTR may name for a window over a count of rows."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class WindowRequest:
     """What a query asks of its window."""
 
     window: AnyWindow
     retain: int = 0
-    policy: dict[str, Clause] = field(default_factory=dict)
-    """SLACK and DRATIO, which are the stream's."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,9 @@ class WindowReader:
     source: SourceText
     stream: Stream
     times: dict[str, Temporal]
+    state: StateRequest
+    """What the statement says of its state."""
+
     below: Step | None = None
     """The query or operator that is read; None where it is a stream."""
 
@@ -73,8 +78,7 @@ class WindowReader:
         if window is None:
             raise self._never_closes(select)
         retain = amounts.length(clauses["RETAIN"].expressions[0], "RETAIN") if "RETAIN" in clauses else 0
-        policy = {name: clause for name, clause in clauses.items() if name in IN_WINDOWS}
-        return WindowRequest(window, retain, policy)
+        return WindowRequest(window, retain)
 
     def _window(
         self, clauses: dict[str, Clause], buckets: list[Bucket], amounts: Amounts, shift: int | None
@@ -93,6 +97,8 @@ class WindowReader:
             finest = min(buckets, key=lambda bucket: bucket.width, default=None)
             if finest is not None:
                 return Window(finest.width, offset=finest.offset, empty=empty)
+            if (length := self.state.length(amounts)) is not None:
+                return LifeWindow(length)
             return SameWindow() if isinstance(self.below, Query) else None
         length = clauses["RANGE"].expressions[0]
         slide = clauses["SLIDE"].expressions[0] if "SLIDE" in clauses else None
@@ -188,7 +194,7 @@ class WindowReader:
             return self.source.error(
                 "this aggregate could never close: it has no window",
                 select,
-                "add one behind the joins: WINDOW [RANGE 5 minutes SLIDE 1 minute]",
+                f"add one behind the joins, WINDOW [RANGE 5 minutes SLIDE 1 minute]{ALIVE}",
             )
         carrying = [name for name, one in self.times.items() if one.shifted == 0]
         time = self.stream.time if self.below is None else next(iter(carrying), None)
@@ -216,33 +222,10 @@ class WindowReader:
         return self.source.error(
             "this aggregate could never close: it has no window",
             select,
-            f"add one behind the stream: FROM {self._spoken} [RANGE 5 minutes SLIDE 1 minute]{group}",
+            f"add one behind the stream: FROM {self._spoken} [RANGE 5 minutes SLIDE 1 minute]{group}{ALIVE}",
         )
 
     @property
     def _spoken(self) -> str:
         """What is read, as the user would write it; a merge that was put in is any stream."""
         return "(..)" if self.below is not None and self.stream.name.endswith("_below") else self.stream.name
-
-
-def set_policy(declared: DeclaredStream, query: str, asked: dict[str, Clause], source: SourceText) -> None:
-    """Let a stream find its heartbeats as the SLACK and DRATIO in the window of a query say.
-
-    Law: two queries, or a query and the stream itself, that say different things of one stream are refused.
-    """
-    reader = StreamReader(source)
-    first = next(iter(asked.values()))
-    before = declared.stream.policy
-    policy_of = declared.policy_of or ("the stream" if set(IN_WINDOWS) & declared.clauses.keys() else None)
-    if policy_of is None:
-        reader.with_policy(declared, {**declared.clauses, **asked})
-    else:
-        kept = {name: clause for name, clause in declared.clauses.items() if name not in IN_WINDOWS}
-        reader.with_policy(declared, {**kept, **asked})
-        if declared.stream.policy != before:
-            raise source.error(
-                f"{policy_of} says something else of how stream {declared.stream.name!r} finds its heartbeats",
-                first,
-                "a stream has one policy: say it once, in CREATE STREAM",
-            )
-    declared.policy_of = f"query {query!r}"

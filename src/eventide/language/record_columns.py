@@ -11,7 +11,7 @@ own that the clock follows, its rows arrive at the times of their records, unles
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from eventide.language.grammar.nodes import Clause
 from eventide.language.grammar.source_text import SourceText
@@ -84,7 +84,7 @@ WITH_CHANGES = ("json", "kafka")
 
 
 def columns_of_changes(
-    options: Iterable[tuple[str, str]], clauses: Mapping[str, Clause], columns: Iterable[Column], source: SourceText
+    options: Sequence[tuple[str, str]], clauses: Mapping[str, Clause], columns: Iterable[Column], source: SourceText
 ) -> tuple[Column, ...]:
     """The columns that change data has beside those of its table, the time first; none for other streams."""
     envelope = next((value for name, value in options if name.lower() == ENVELOPE), None)
@@ -97,6 +97,8 @@ def columns_of_changes(
         raise source.error(
             "messages of change data come from Kafka or from files of JSON", origin, "write FROM kafka, or FROM json"
         )
+    if any(name.lower() == "value.format" and value.lower() != "json" for name, value in options):
+        raise source.error("messages of change data are JSON", clauses["OPTIONS"], "leave value.format out")
     for column in columns:
         if column.name.lower() in (CHANGED_AT, REMOVED):
             raise source.error(f"a change has a column {column.name!r} of its own", clauses["OPTIONS"], "leave it out")

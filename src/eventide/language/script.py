@@ -52,6 +52,7 @@ from eventide.language.grammar.source_text import (
 )
 from eventide.language.grammar.spelling import LENGTHS, micros
 from eventide.language.warnings import Warning
+from eventide.plan.declared.alert import AlertRule
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.stream import Stream
 
@@ -76,6 +77,7 @@ class Script:
     warnings: tuple[Warning, ...] = ()
     functions: tuple[Function, ...] = ()
     questions: tuple[tuple[ShowStatement | ExplainStatement, Script], ...] = ()
+    alerts: tuple[AlertRule, ...] = ()
 
 
 def read_script(text: str, file: str | None = None, streams: Iterable[Stream] = ()) -> Script:
@@ -193,6 +195,7 @@ def _so_far(builder: Builder, statements: list[ScriptStatement]) -> Script:
         tuple(statements),
         builder.warnings(),
         tuple(builder.functions.values()),
+        alerts=tuple(builder.alerts.values()),
     )
 
 

@@ -12,7 +12,7 @@ column of b if b has one of that name.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from sqlglot import exp
 
@@ -99,3 +99,21 @@ def _owned(tree: exp.Expr, table: exp.Expr, columns: set[str]) -> None:
     for column in tree.find_all(exp.Column):
         if len(column.parts) == 1 and column.name.lower() in columns:
             column.set("table", exp.to_identifier(table.alias_or_name))
+
+
+def scalars_in(tree: exp.Expr | None) -> Iterator[exp.Expr]:
+    """The queries inside an expression that stand for a value, the outermost of them."""
+    if tree is None:
+        return
+    if isinstance(tree, exp.Subquery | exp.All):
+        yield tree
+        return
+    for key, child in ((child.arg_key, child) for child in tree.iter_expressions()):
+        if not (isinstance(tree, exp.In) and key == "query") and not isinstance(tree, exp.Exists | exp.Query):
+            yield from scalars_in(child)
+
+
+def has_scalars(select: exp.Expr) -> bool:
+    """Whether a SELECT has queries in its expressions that stand for values."""
+    parts = (*select.expressions, select.args.get("having"), select.args.get("where"), select.args.get("order"))
+    return any(next(scalars_in(part), None) is not None for part in parts)

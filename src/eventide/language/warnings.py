@@ -30,7 +30,7 @@ from eventide.eventtime.policies.wrappers.timeout import Timeout
 from eventide.language.create_stream import DeclaredStream
 from eventide.language.grammar.source_text import SourceText, offset_of
 from eventide.language.policies import POLICIES as POLICY_CLAUSES
-from eventide.plan.declared.join import JoinKind, Lookup
+from eventide.plan.declared.join import Join, JoinKind, Lookup
 from eventide.plan.declared.over import Over
 from eventide.plan.declared.program import Operator
 from eventide.plan.declared.query import Query
@@ -62,13 +62,21 @@ def warning_at(message: str, node: exp.Expr | int, source: SourceText) -> Warnin
 
 def about_stream(declared: DeclaredStream, is_read: bool) -> Iterator[tuple[str, exp.Expr]]:
     """What to say about a stream, and the clause it is about."""
-    stream, clauses = declared.stream, declared.clauses
+    stream = declared.stream
     if declared.tree is None:
         return
     if not is_read:
         yield f"no query reads the stream {stream.name!r}", declared.tree
     if stream.input is None:
         yield f"stream {stream.name!r} does not say where its rows come from: add FROM format 'path'", declared.tree
+    yield from about_policy(declared)
+
+
+def about_policy(declared: DeclaredStream) -> Iterator[tuple[str, exp.Expr]]:
+    """What to say of the time of a stream, or of a twin of one, that its policy finds."""
+    stream, clauses = declared.stream, declared.clauses
+    if declared.tree is None:
+        return
     if stream.timestamps is not Timestamps.EXTERNAL:
         for name in POLICIES:
             if name not in clauses or name == "PUNCTUATED BY":
@@ -125,6 +133,8 @@ def about_stream(declared: DeclaredStream, is_read: bool) -> Iterator[tuple[str,
 def about_query(query: Query, tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
     """The warnings about a query."""
     window = query.window
+    if isinstance(window, SessionWindow) and window.endless and not query.changes and query.prods is None:
+        yield "state that lives for ever has results when the stream ends, and none before; add EMIT CHANGES", tree
     if isinstance(window, SameWindow | SessionWindow):
         return
     if isinstance(window, GrowingWindow):
@@ -140,6 +150,9 @@ def about_operator(operator: Operator, tree: exp.Expr, streams: Mapping[str, Str
     """What to say about a merge or join: it waits for the slowest of its inputs (STREAM paper, section 5)."""
     if isinstance(operator, Over) and operator.awaits_rows:
         yield "a row waits for the next one of its group, however late that is, and whoever reads it waits too", tree
+    if isinstance(operator, Join) and (said := _ends_of_rows(operator)):
+        limit = "a comparison of the times of both sides, as in AND b.ts <= a.ts + INTERVAL 1 DAY, would limit it"
+        yield f"rows are kept until {' and '.join(said)} has passed, however far off that is; {limit}", tree
     for name in operator.inputs:
         stream = streams.get(name.lower())
         if stream is None or stream.table is not None or len(operator.inputs) < 2 or not _stands_still(stream):
@@ -147,6 +160,17 @@ def about_operator(operator: Operator, tree: exp.Expr, streams: Mapping[str, Str
         waits = _waiting(operator, name)
         if waits is not None:
             yield f"when {name!r} falls silent, its time stands still, and {waits}; add TIMEOUT to {name!r}", tree
+
+
+def _ends_of_rows(join: Join) -> list[str]:
+    """What only rows say of how long they are kept; nothing where a band has both ends."""
+    if any(band.is_closed for band in join.bands):
+        return []
+    ends = [band for band in join.bands if band.low is None]
+    begins = [band for band in join.bands if band.high is None]
+    of_left = {band.left for band in ends} - {band.left for band in begins}
+    of_right = {band.right for band in begins} - {band.right for band in ends}
+    return [f"{join.left.alias}.{sql}" for sql in of_left] + [f"{join.right.alias}.{sql}" for sql in of_right]
 
 
 def _waiting(operator: Operator, idle: str) -> str | None:

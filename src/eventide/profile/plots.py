@@ -23,10 +23,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy.typing import NDArray
 
-from eventide.eventtime.instant import NEVER, Instants, shift_all
+from eventide.eventtime.instant import Instants
 from eventide.profile.amounts import percent, spoken
-from eventide.profile.disorder import grouped, sorted_within
-from eventide.profile.dry_run import DryRun
+from eventide.profile.drawn import COLOURED_SOURCES, has_promised, oddest, spread, trail
 from eventide.profile.profiling import CLAIRVOYANT, FIXED_BEST, OURS, YARDSTICKS, Point, Profile
 from eventide.profile.report import keeps
 
@@ -96,12 +95,7 @@ def _mark(axes: Axes, lengths: Sequence[int], unitless: bool) -> None:
 
 
 MOST_POINTS = 20_000
-"""Rows drawn at most, spread evenly: more only make the ink thicker."""
-
-COLOURED_SOURCES = 8
-
-STRETCHES = 150
-"""A heartbeat moves thousands of times: its line is drawn through so many stretches."""
+"""Rows drawn at most."""
 
 # Okabe and Ito's colours, told apart by colour-blind eyes too; grey is left for what is not to the point.
 _PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
@@ -162,11 +156,6 @@ def _time_axis(axes: Axes, profile: Profile) -> NDArray[np.float64]:
     return np.array([start, length])
 
 
-def _spread_rows(profile: Profile) -> NDArray[np.intp]:
-    rows = profile.reading.recording.rows
-    return np.linspace(0, rows - 1, min(rows, MOST_POINTS)).astype(np.intp)
-
-
 def _short(name: str, most: int = 26) -> str:
     """A name that leaves room for the plot: its beginning and its end."""
     return name if len(name) <= most else f"{name[: most // 2]}...{name[-(most // 2 - 3) :]}"
@@ -176,10 +165,10 @@ def _delay_figure(profile: Profile) -> Figure:
     recording = profile.reading.recording
     figure, axes = _canvas("Delay of each source over time", recording.name)
     start, length = _time_axis(axes, profile)
-    rows = _spread_rows(profile)
+    rows = spread(recording.rows, MOST_POINTS)
     source, x = recording.source[rows], (recording.arrival[rows] - start) / length
     delay = (recording.arrival - recording.time)[rows]
-    odd = _oddest(source, delay, len(recording.source_names))
+    odd = oddest(source, delay, len(recording.source_names))
     others = ~np.isin(source, odd)
     if others.any():
         axes.plot(x[others], delay[others], ".", ms=2.5, color=_GREY, label="all others", rasterized=True)
@@ -192,18 +181,6 @@ def _delay_figure(profile: Profile) -> Figure:
     span_lengths(axes, delay, float(delay.min()), float(delay.max()), profile.reading.unitless)
     figure.legend(loc="outside right upper", markerscale=4, frameon=False, fontsize=8)
     return figure
-
-
-def _oddest(source: NDArray[np.intp], delay: Instants, sources: int) -> NDArray[np.intp]:
-    """The sources to look at, those whose rows are farthest from the usual delay first.
-
-    A tenth of its rows makes a source odd, not a single one; the busier goes first among equals.
-    """
-    order, bounds = grouped(source, sources)
-    away = sorted_within(np.abs(delay - np.int64(np.median(delay)))[order], bounds)
-    seen = np.flatnonzero(np.diff(bounds))
-    ninetieth = away[(bounds[seen] + 0.9 * (bounds[seen + 1] - 1 - bounds[seen])).astype(np.intp)]
-    return seen[np.lexsort((-np.diff(bounds)[seen], -ninetieth))][:COLOURED_SOURCES]
 
 
 def _lag_loss_figure(profile: Profile, curves: Mapping[str, Sequence[Point]]) -> Figure:
@@ -238,15 +215,15 @@ def _heartbeat_figure(profile: Profile) -> Figure:
     recording = profile.reading.recording
     figure, axes = _canvas("Heartbeats against rows", f"{recording.name}, {percent(profile.drop_ratio)} may be lost")
     start, length = _time_axis(axes, profile)
-    rows = _spread_rows(profile)
+    rows = spread(recording.rows, MOST_POINTS)
     delay = recording.arrival - recording.time
     x = (recording.arrival - start) / length
     axes.plot(x[rows], delay[rows], ".", ms=2, color=_GREY, label="rows", rasterized=True)
     lowest, highest = float(delay.min()), float(delay.max())
     for name in (FIXED_BEST, "own_progress", OURS):
         # A policy that has promised nothing has no line.
-        if name in profile.runs and profile.runs[name].heartbeat[-1] > NEVER:
-            clock, low, middle, high = _trail(profile.runs[name])
+        if name in profile.runs and has_promised(profile.runs[name]):
+            clock, low, middle, high = trail(profile.runs[name])
             at = (clock - start) / length
             if name == OURS:
                 axes.fill_between(at, low, high, color=_COLOURS[name], alpha=0.15, lw=0)
@@ -259,13 +236,3 @@ def _heartbeat_figure(profile: Profile) -> Figure:
     span_lengths(axes, delay, lowest, highest, profile.reading.unitless)
     figure.legend(loc="outside right upper", markerscale=2, frameon=False, fontsize=9)
     return figure
-
-
-def _trail(run: DryRun) -> tuple[Instants, Instants, Instants, Instants]:
-    """How far heartbeats trail the clock: least, middle and most in each of some hundred stretches of questions."""
-    promised = run.heartbeat > NEVER
-    clock, heartbeat = run.clock[promised], run.heartbeat[promised]
-    bounds = np.unique(np.linspace(0, len(clock), min(len(clock), STRETCHES) + 1).astype(np.intp))
-    trail = sorted_within(shift_all(clock, -heartbeat), bounds)
-    first, last = bounds[:-1], bounds[1:] - 1
-    return clock[first], trail[first], trail[(first + last) // 2], trail[last]

@@ -171,25 +171,32 @@ def bands_of(join: Join, unitless: bool) -> list[dict[str, Any]]:
     found = []
     for band in join.bands:
         left, right = _of(join.left.alias, band.left), _of(join.right.alias, band.right)
-        low, high = _moved(left, band.low, unitless), _moved(left, band.high, unitless)
-        words = f"{right} = {low}" if band.low == band.high else f"{low} <= {right} <= {high}"
+        low, high = (None if end is None else _moved(left, end, unitless) for end in (band.low, band.high))
+        least, most = "" if low is None else f"{low} <= ", "" if high is None else f" <= {high}"
+        words = f"{right} = {low}" if band.low == band.high else f"{least}{right}{most}"
+        words = "any" if band.is_endless else words
         found.append({"left": band.left, "right": band.right, "low": band.low, "high": band.high, "words": words})
     return found
 
 
 def held_by(join: Join, unitless: bool) -> list[str]:
     """Until when the rows of each side are held."""
-    band = join.bands[0]
-    left, right = _of(join.left.alias, band.left), _of(join.right.alias, band.right)
+    if all(band.is_endless for band in join.bands):
+        return ["rows of both sides for ever"]
+    ends: tuple[list[str], list[str]] = ([], [])
+    for band in join.bands if not all(one.is_closed for one in join.bands) else join.bands[:1]:
+        left, right = _of(join.left.alias, band.left), _of(join.right.alias, band.right)
+        if band.high is not None:
+            ends[0].append(f"{right} has passed {_moved(left, band.high, unitless)}")
+        if band.low is not None:
+            ends[1].append(f"{left} has passed {_moved(right, -band.low, unitless)}")
     alone = {
         JoinKind.SEMI: ", emitted when its first partner is there",
         JoinKind.ANTI: ", then emitted if it had no partner",
     }.get(join.kind, ", then emitted alone if it had no partner")
     return [
-        f"rows of {join.left.alias} until {right} has passed {_moved(left, band.high, unitless)}"
-        + (alone if join.kind.keeps_left else ""),
-        f"rows of {join.right.alias} until {left} has passed {_moved(right, -band.low, unitless)}"
-        + (alone if join.kind.keeps_right else ""),
+        f"rows of {join.left.alias} until {' or '.join(ends[0])}" + (alone if join.kind.keeps_left else ""),
+        f"rows of {join.right.alias} until {' or '.join(ends[1])}" + (alone if join.kind.keeps_right else ""),
     ]
 
 

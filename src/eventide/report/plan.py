@@ -48,7 +48,7 @@ from eventide.plan.declared.query import Prods, Query
 from eventide.plan.declared.query import in_words as prods_in_words
 from eventide.plan.declared.secrets import masked
 from eventide.plan.declared.stream import Input, Stream, TimeKind, Timestamps
-from eventide.plan.declared.window import GrowingWindow, RowWindow, SameWindow, SessionWindow
+from eventide.plan.declared.window import GrowingWindow, LifeWindow, RowWindow, SameWindow, SessionWindow
 from eventide.plan.expressions.spark_dialect import SPARK
 from eventide.plan.sql.merge import merge_text
 from eventide.plan.sql.reduce import kept_text
@@ -157,7 +157,7 @@ def described(
     places = dict(outputs or {})
     bound = bound_steps(program, functions, places)
     return {
-        "streams": [_stream(stream, bound.ways_from(stream.name)) for stream in program.streams],
+        "streams": [_stream(stream, _reduced(stream, program, bound)) for stream in program.streams],
         "queries": [
             _query(query, _found(query, bound), bound.ways_from(query.name), places.get(query.name), memory)
             | {"closes": closing_words(query, program), "by_source": query.by_source}
@@ -199,6 +199,12 @@ def _operator(operator: Operator, bound: BoundSteps, places: Mapping[str, str]) 
     return description | {"output": places.get(name), "reduce": reduce}
 
 
+def _reduced(stream: Stream, program: Program, bound: BoundSteps) -> list[BoundQuery]:
+    """Whose slices the statement of a stream makes: also those of its twins, which then have none of their own."""
+    together = next(group for group in program.reduced_together if stream in group)
+    return [way for one in together for way in bound.ways_from(one.name)] if stream == together[0] else []
+
+
 def _stream(stream: Stream, readers: list[BoundQuery]) -> dict[str, Any]:
     unitless = stream.time_kind is TimeKind.SEQUENCE
     time = TIMES.get(stream.timestamps)
@@ -206,6 +212,7 @@ def _stream(stream: Stream, readers: list[BoundQuery]) -> dict[str, Any]:
         "name": stream.name,
         "columns": {column.name: column.type for column in stream.columns},
         **({"computed": dict(stream.computed)} if stream.computed else {}),
+        **({"twin_of": stream.twin_of} if stream.twin_of is not None else {}),
         "input": None if stream.input is None else _input(stream.input),
         "time": time or f"column {stream.time} ({stream.time_kind.value})",
         "temporal": of_stream(stream),
@@ -245,6 +252,7 @@ def _query(
         "limit": query.limit,
         "sample": query.sample,
         "retain": query.retain or None,
+        "changes": query.changes,
         "prods": None if query.prods is None else _prods(query.prods, bound),
         "output": output,
     }
@@ -291,6 +299,11 @@ def _window(query: Query, bound: BoundQuery | Unbound) -> dict[str, Any]:
     if isinstance(window, SameWindow):
         return {"words": f"those of {query.stream}, each once more", "panes": None}
     unitless = isinstance(bound, BoundQuery) and bound.window_kind is TimeKind.SEQUENCE
+    if isinstance(window, LifeWindow):
+        how_long = "for ever" if window.endless else f"until {spoken(window.gap, unitless)} after its last row"
+        ttl = None if window.endless else window.gap
+        unit = "numbers" if unitless else "microseconds"
+        return {"ttl": ttl, "unit": unit, "words": f"none: the state of a group lives {how_long}", "panes": None}
     if isinstance(window, SessionWindow):
         gap = spoken(window.gap, unitless) if window.by is None else f"a gap of their own, {window.by},"
         words = f"sessions: rows of a group with {gap} or less from one to the next"
@@ -350,7 +363,8 @@ def _slices(bound: BoundQuery) -> dict[str, Any]:
         }
     partials = [{"name": p.name, "type": p.type, "reduce": p.reduce, "merge": p.merge} for p in bound.partials]
     kept = ["the number of rows", *(p.reduce for p in bound.partials)]
-    each = "stretch of a session" if bound.of_sessions else "pane and group"
+    window = bound.query.window
+    each = f"stretch of a {window.noun}" if isinstance(window, SessionWindow) else "pane and group"
     words = f"partials, for each {each}: {', '.join(kept)}"
     return {"keep": "partials", "words": words, "partials": partials}
 

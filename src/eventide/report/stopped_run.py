@@ -29,6 +29,7 @@ from eventide.engine.checkpoint.array_files import complete
 from eventide.engine.checkpoint.checkpoint import INTENTS, NUMBERED, ROUNDS, TAIL, checked, decoded
 from eventide.engine.checkpoint.record import DamagedError, Intent, RoundRecord, StateFile, checksum, read_document
 from eventide.engine.checkpoint.written_results import missing_words, rounds_of
+from eventide.engine.introspection.passage import panes_of
 from eventide.engine.introspection.why import ProgressReport
 from eventide.engine.operators.open_windows import OpenQuery, OpenRows, OpenSessions, OpenTime
 from eventide.engine.operators.windows import first_start, needed_from
@@ -43,7 +44,7 @@ from eventide.plan.declared.fingerprint import described, refuse_changes
 from eventide.plan.declared.join import Lookup
 from eventide.plan.declared.program import Program, reads
 from eventide.plan.declared.query import Query
-from eventide.plan.declared.window import RowWindow, SameWindow, SessionWindow
+from eventide.plan.declared.window import RowWindow, SessionWindow
 from eventide.plan.sql.sessions import LIVE, spans_text
 from eventide.sinks.directory import Directory
 from eventide.storage.storage import MissingFileError, Storage, line
@@ -154,7 +155,9 @@ def _progress(
             saved = record.queries[query.name]
             if isinstance(query.window, SessionWindow):
                 find = partial(_sessions, [file for part in saved["state"]["slices"] for file in part["files"]], whole)
-                opened[query.name] = OpenSessions(query.name, program.times_of(query.name), find, saved["passed"])
+                opened[query.name] = OpenSessions(
+                    query.name, program.times_of(query.name), find, saved["passed"], query.window.noun
+                )
             else:
                 opened[query.name] = _opened(program, query, saved, times(query.name, "waiting"))
     names: dict[str, pa.Array] = {}
@@ -192,7 +195,7 @@ def _opened(program: Program, query: Query, saved: dict[str, Any], times: Instan
     if isinstance(query.window, RowWindow):
         waiting = np.sort(times[times >= closed])
         return OpenRows(query.name, kind, windows, saved["numbered"], saved["emitted_before"], waiting, closed)
-    panes = query.window.over(windows) if isinstance(query.window, SameWindow) else windows
+    panes = panes_of(program, query)
     held = np.unique([pane for part in saved["state"]["slices"] for pane in part["panes"]]).astype(np.int64)
     holes = tuple(Span(*hole) for hole in saved.get("holes", ()))
     held = held[held >= min(needed_from(panes, closed), first_start(panes, holes))]

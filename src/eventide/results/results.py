@@ -8,7 +8,7 @@ Laws of the grammar, for each window and group (prodding thesis, section 2.2, gr
 punctuations):
 
 1. a final row comes once, and nothing but revised rows comes after it; a revised row comes only after it, or when its
-   window is over;
+   window is over; a changed row, which may change again, is of a window that is not over;
 2. a window of time is final only when it is closed: its last instant is at or before the heartbeat that the row names,
    and no part of it lies in a hole, a span that was set aside and is not settled;
 3. what is over stays over: after a promise that windows up to an instant are closed, outside the holes there are then,
@@ -72,6 +72,7 @@ class Kind(Enum):
     EARLY = "early"
     FINAL = "final"
     REVISED = "revised"
+    CHANGED = "changed"
 
 
 class Parts(Protocol):
@@ -96,7 +97,8 @@ class Parts(Protocol):
 class Results:
     """All result rows of `query` in `round`. `batches` may be read again; it never holds more than needed at once.
 
-    `key` names the columns by which a result takes the place of an earlier one: window and groups. Rows have none.
+    `key` names the columns by which a result takes the place of an earlier one: window and groups, or the groups alone
+    where values are shown as they change. Rows have none.
 
     Rows that are on the cluster can be taken without passing through this process: `frame` gives them as a DataFrame
     of Spark, and `parts` to functions that run in Spark's tasks. Where they are with the driver, both are None.
@@ -184,7 +186,9 @@ class Grammar:
                 raise GrammarError(f"a revised row of {window} came before the final one")
             self._final.add(key)
             return
-        article = "an early" if kind is Kind.EARLY else "a final"
+        if kind is Kind.CHANGED and heartbeat is not None and end <= heartbeat:
+            raise GrammarError(f"a changed row of {window} came at heartbeat {heartbeat}, when it was over")
+        article = "an early" if kind is Kind.EARLY else f"a {kind.value}"
         if known:
             raise GrammarError(f"{article} row of {window} came after the final one")
         if self._of_time:

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from eventide.sinks.console import Console
     from eventide.sinks.delta import Delta
     from eventide.sinks.directory import Directory
+    from eventide.sinks.iceberg import Iceberg
+    from eventide.sinks.jdbc import Jdbc
     from eventide.sinks.kafka import Kafka
     from eventide.sinks.postgres import Postgres
     from eventide.sinks.sink import Memory, Sink, sink_of
@@ -18,6 +20,8 @@ __all__ = [
     "Console",
     "Delta",
     "Directory",
+    "Iceberg",
+    "Jdbc",
     "Kafka",
     "Memory",
     "Postgres",
@@ -33,6 +37,8 @@ __getattr__ = lazy_import(
         "Console": "eventide.sinks.console",
         "Delta": "eventide.sinks.delta",
         "Directory": "eventide.sinks.directory",
+        "Iceberg": "eventide.sinks.iceberg",
+        "Jdbc": "eventide.sinks.jdbc",
         "Kafka": "eventide.sinks.kafka",
         "Memory": "eventide.sinks.sink",
         "Postgres": "eventide.sinks.postgres",

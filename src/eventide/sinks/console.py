@@ -41,7 +41,7 @@ from eventide.plan.declared.query import RESERVED
 from eventide.results.results import ROW_SPAN, EarlyColumns, Kind, Results, readings
 
 DRAWN_PER_SECOND = 4
-STYLES = {"early": "yellow", "final": "green", "revised": "magenta"}
+STYLES = {"early": "yellow", "final": "green", "revised": "magenta", "changed": "cyan"}
 LINES_AROUND_A_TABLE = 5
 """Its title, its head, and the three lines around these."""
 

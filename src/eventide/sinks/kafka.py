@@ -6,7 +6,7 @@ again after a crash is the same round (its rows, its clock), and is passed over 
 is there for ever: unlike other sinks, this one cannot take a round back. If an older record of the checkpoint is
 continued from, the rounds between are passed over as well.
 
-Each value is a JSON object with the columns of a result. The key is, by default, the groups.
+Each value is a JSON object with the columns of a result, or a record of Avro. The key is, by default, the groups.
 
 *Large results* that are on the cluster are cut into shares by their keys, and Spark's tasks write each share in a
 transaction of its own. That a round is cut is noted before, so a share is written once, whoever writes it in the end.
@@ -33,6 +33,7 @@ from eventide.masking import masked_text
 from eventide.results.results import WINDOW, Results
 from eventide.sinks.lines import LineWriter
 from eventide.sinks.sink import Owner
+from eventide.sinks.values import Json, Values, each_line
 
 try:
     from confluent_kafka import KafkaException, Producer
@@ -51,21 +52,25 @@ SHARES = 8
 class Records:
     """Makes records of result rows of one schema, and gives them to a producer."""
 
-    def __init__(self, topic: str, schema: pa.Schema, key: tuple[str, ...], headers: tuple[str, ...]) -> None:
+    def __init__(
+        self, topic: str, schema: pa.Schema, values: Values, key: tuple[str, ...], headers: tuple[str, ...]
+    ) -> None:
         self._topic, self._schema, self._key, self._headers = topic, schema, list(key), list(headers)
-        self._values = _lines(schema, [name for name in schema.names if name not in headers])
+        self._values = values.writer(_part(schema, [name for name in schema.names if name not in headers]))
         self._is_text = len(key) == 1 and pa.types.is_string(schema.field(key[0]).type)
-        self._key_lines = None if self._is_text or not key else _lines(schema, key)
-        self._head_lines = _lines(schema, headers) if headers else None
+        self._key_lines = None if self._is_text or not key else LineWriter("json", _part(schema, key))
+        self._head_lines = LineWriter("json", _part(schema, headers)) if headers else None
 
     def send(self, producer: Producer, batches: Iterable[pa.RecordBatch]) -> None:
         """Give all rows to a producer, which sends them while it takes more."""
         for batch in batches:
             table = pa.Table.from_batches([batch], self._schema)
-            values = _each(self._values, table.drop_columns(self._headers))
+            values = self._values(table.drop_columns(self._headers))
             keys = self._keys(table)
             if self._head_lines is not None:
-                self._send_with_headers(producer, values, keys, _each(self._head_lines, table.select(self._headers)))
+                self._send_with_headers(
+                    producer, values, keys, each_line(self._head_lines, table.select(self._headers))
+                )
                 continue
             records = [{"value": value, "key": key} for value, key in zip(values, keys, strict=True)]
             while records:
@@ -91,15 +96,15 @@ class Records:
     def _keys(self, table: pa.Table) -> list[bytes | None]:
         """A single text is its own key; anything else is a JSON object."""
         if self._key_lines is not None:
-            return [*_each(self._key_lines, table.select(self._key))]
+            return [*each_line(self._key_lines, table.select(self._key))]
         texts = table.column(self._key[0]).to_pylist() if self._key else [None] * table.num_rows
         return [None if text is None else text.encode() for text in texts]
 
 
 @lru_cache(maxsize=8)
-def _records(topic: str, schema: pa.Schema, key: tuple[str, ...], headers: tuple[str, ...]) -> Records:
+def _records(topic: str, schema: pa.Schema, values: Values, key: tuple[str, ...], headers: tuple[str, ...]) -> Records:
     """One for each process: to plan the lines takes longer than a small round."""
-    return Records(topic, schema, key, headers)
+    return Records(topic, schema, values, key, headers)
 
 
 @dataclass(frozen=True)
@@ -112,14 +117,20 @@ class Round:
     note: Note
     what: str
     schema: pa.Schema
+    values: Values
     key: tuple[str, ...]
     headers: tuple[str, ...]
     apart: tuple[str, ...]
     """The columns by which rows are shared out."""
 
+    @property
+    def records(self) -> Records:
+        """What makes records of its rows."""
+        return _records(self.topic, self.schema, self.values, self.key, self.headers)
+
     def send(self, producer: Producer, batches: Iterable[pa.RecordBatch]) -> None:
         """Give all rows to a producer."""
-        _records(self.topic, self.schema, self.key, self.headers).send(producer, batches)
+        self.records.send(producer, batches)
 
     def __call__(self, share: int, batches: Callable[[], Iterator[pa.RecordBatch]]) -> EngineError | None:
         """Write a share, in a task; what was refused."""
@@ -149,8 +160,9 @@ class Kafka:
     Law: a consumer that reads committed records alone sees the results of each round once, all at once.
 
     `key` names the columns of the key, by default the groups; `headers` those that stand in headers and not in the
-    value. `settings` are those of the client (librdkafka). `id` tells apart who writes: an engine gives the id of its
-    checkpoint. Results of more than `large` rows that are on the cluster are sent by Spark's tasks.
+    value. `values`: JSON, or `Avro`. `settings` are those of the client (librdkafka). `id` tells apart who writes: an
+    engine gives the id of its checkpoint. Results of more than `large` rows that are on the cluster are sent by Spark's
+    tasks.
     """
 
     def __init__(
@@ -160,6 +172,7 @@ class Kafka:
         *,
         key: Sequence[str] = (),
         headers: Sequence[str] = (),
+        values: Values | None = None,
         settings: Mapping[str, str] | None = None,
         id: str | None = None,
         large: int = LARGE,
@@ -168,6 +181,7 @@ class Kafka:
         self._topic = topic
         self._key = tuple(key)
         self._headers = tuple(headers)
+        self._values = values or Json()
         self._settings = {**(settings or {}), "bootstrap.servers": servers}
         self._id = id or uuid4().hex
         self._large = large
@@ -186,6 +200,8 @@ class Kafka:
             return
         shares = before.shares if is_cut else SHARES if results.parts and results.rows > self._large else 0
         written = self._round(results, name, Note(results.round, shares), what)
+        # A registry is asked before a transaction begins, which would not wait for long.
+        assert written.records
         if not shares:
             transactions.run(written.note, lambda producer: written.send(producer, results.batches()), what)
             return
@@ -243,8 +259,11 @@ class Kafka:
             if column not in schema.names:
                 has = ", ".join(schema.names)
                 raise EngineError(f"{column!r} is no column of {results.query!r}; it has {has}")
-        apart = ("kind", *results.key) if results.key else tuple(f.name for f in schema if not _may_differ(f.type))
-        return Round(self._settings, self._topic, name, note, what, schema, key, self._headers, apart)
+        apart = results.key or tuple(f.name for f in schema if not _may_differ(f.type))
+        if set(WINDOW) <= set(results.key):
+            # Of values that change, all rows of a key are written one after the other, in one share.
+            apart = ("kind", *apart)
+        return Round(self._settings, self._topic, name, note, what, schema, self._values, key, self._headers, apart)
 
 
 def _may_differ(kind: Any) -> bool:
@@ -252,13 +271,8 @@ def _may_differ(kind: Any) -> bool:
     return pa.types.is_floating(kind) or pa.types.is_nested(kind)
 
 
-def _lines(schema: pa.Schema, names: Sequence[str]) -> LineWriter:
-    return LineWriter("json", pa.schema([schema.field(name) for name in names]))
-
-
-def _each(lines: LineWriter, table: pa.Table) -> list[bytes]:
-    """The lines one by one: JSON has no end of a line within a value."""
-    return lines.of(table).split(b"\n")[:-1]
+def _part(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    return pa.schema([schema.field(name) for name in names])
 
 
 def _text(value: object) -> bytes:

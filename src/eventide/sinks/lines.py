@@ -49,7 +49,7 @@ class LineWriter:
             self.head = ""
             line = _object(list(zip(schema.names, schema.types, places, strict=True)), depth=0)
         self._rows = _Rows(
-            pa.schema([(place, _simple(type)) for place, type in zip(places, schema.types, strict=True)])
+            pa.schema([(place, numbers_for_times(type)) for place, type in zip(places, schema.types, strict=True)])
         )
         self._connection = duckdb.connect(config={"threads": 1})
         self._connection.register("rows", self._rows)
@@ -76,16 +76,16 @@ class _Rows:
         return self.table.__arrow_c_stream__(requested_schema)
 
 
-def _simple(type: Any) -> Any:
+def numbers_for_times(type: Any) -> Any:
     """The same type with one kind of list, and every timestamp as its number: numbers have no end of the calendar."""
     if types.is_timestamp(type):
         return pa.int64()
     if types.is_map(type):
-        return pa.map_(_simple(type.key_type), _simple(type.item_type))
+        return pa.map_(numbers_for_times(type.key_type), numbers_for_times(type.item_type))
     if _is_list(type):
-        return pa.list_(_simple(type.value_type))
+        return pa.list_(numbers_for_times(type.value_type))
     if types.is_struct(type):
-        return pa.struct([field.with_type(_simple(field.type)) for field in type])
+        return pa.struct([field.with_type(numbers_for_times(field.type)) for field in type])
     return type
 
 

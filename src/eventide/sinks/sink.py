@@ -60,6 +60,8 @@ if TYPE_CHECKING:
     from eventide.sinks.console import Console
     from eventide.sinks.delta import Delta
     from eventide.sinks.directory import Directory
+    from eventide.sinks.iceberg import Iceberg
+    from eventide.sinks.jdbc import Jdbc
     from eventide.sinks.kafka import Kafka
     from eventide.sinks.postgres import Postgres
 
@@ -112,6 +114,13 @@ class OwnedSink(Sink, Protocol):
     def claim(self, query: str, owner: Owner) -> None:
         """Mark the results of a query as those of an owner, and of no other."""
         ...
+
+
+@runtime_checkable
+class SparkSink(Sink, Protocol):
+    """A sink that only Spark can write into; `way_out` says so, and what else there is."""
+
+    way_out: str
 
 
 @runtime_checkable
@@ -185,15 +194,27 @@ ROWS = "20"
 OPTIONS = {
     "console": ("rows",),
     "delta": ("mode", "key"),
-    "kafka": ("servers", "key", "headers"),
+    "iceberg": ("mode", "key", "catalog", "type", "uri", "warehouse"),
+    "jdbc": ("url", "mode", "driver", "user", "password"),
+    "kafka": (
+        "servers",
+        "key",
+        "headers",
+        "value.format",
+        *(f"value.registry{one}" for one in ("", ".user", ".password")),
+    ),
     "postgres": ("url", "mode", "key", "user", "password"),
 }
 """What each sink with options is called in messages."""
+OPEN = ("iceberg", "jdbc")
+"""Those that hand on any other option to a catalog, or to Spark."""
 CLIENT = "kafka."
 """How options of Kafka's client begin."""
 PLACES = {
     **dict.fromkeys(FORMATS, ("a directory", "path")),
     "delta": ("a directory", "path"),
+    "iceberg": ("a table", "lake.table"),
+    "jdbc": ("a table", "table"),
     "kafka": ("a topic", "topic"),
     "postgres": ("a table", "table"),
 }
@@ -204,7 +225,7 @@ MODES = ("upsert", "append", "replace round")
 
 def sink_of(
     format: str, path: str | None = None, options: Mapping[str, str] | None = None
-) -> Directory | Console | Delta | Kafka | Memory | Postgres:
+) -> Directory | Console | Delta | Iceberg | Jdbc | Kafka | Memory | Postgres:
     """The sink of that name; `path` is the directory or the table of those that write into one.
 
     The console has one option, `rows`: how many rows of a query it shows.
@@ -225,6 +246,16 @@ def sink_of(
 
         assert path is not None
         return Delta(path, given.get("mode", "append"), key=_names(given.get("key", "")))
+    if name == "iceberg":
+        from eventide.sinks.iceberg import Iceberg
+
+        assert path is not None
+        return Iceberg(path, given.pop("mode", "append"), key=_names(given.pop("key", "")), **given)
+    if name == "jdbc":
+        from eventide.sinks.jdbc import Jdbc
+
+        assert path is not None
+        return Jdbc(given.pop("url"), path, **given)
     if name == "postgres":
         from eventide.sinks.postgres import Postgres
 
@@ -232,11 +263,12 @@ def sink_of(
         return Postgres(given.pop("url"), path, key=_names(given.pop("key", "")), **given)
     if name == "kafka":
         from eventide.sinks.kafka import Kafka
+        from eventide.sinks.values import values_of
 
         assert path is not None
         client = {name.removeprefix(CLIENT): value for name, value in given.items() if name.startswith(CLIENT)}
         key, headers = (_names(given.get(option, "")) for option in ("key", "headers"))
-        return Kafka(given["servers"], path, key=key, headers=headers, settings=client)
+        return Kafka(given["servers"], path, key=key, headers=headers, values=values_of(path, given), settings=client)
     from eventide.sinks.console import Console
 
     return Console(int(given.get("rows", ROWS)))
@@ -260,7 +292,7 @@ def check_sink(format: str, path: str | None = None, options: Mapping[str, str] 
     known = OPTIONS.get(name, ())
     given = {option.lower(): value for option, value in (options or {}).items()}
     for option in given:
-        if option not in known and not (name == "kafka" and option.startswith(CLIENT)):
+        if option not in known and name not in OPEN and not (name == "kafka" and option.startswith(CLIENT)):
             has = f"it has {', '.join(known)}" if known else "it has none"
             raise DeclarationError(f"a sink of format {name!r} has no option {option!r}; {has}")
     if name in PLACES and not path:
@@ -272,8 +304,16 @@ def check_sink(format: str, path: str | None = None, options: Mapping[str, str] 
         raise DeclarationError(
             "INTO postgres needs the option url: OPTIONS (url 'postgresql://user@host:5432/database')"
         )
-    if name == "kafka" and "servers" not in given:
-        raise DeclarationError("INTO kafka needs the option servers: OPTIONS (servers 'localhost:9092')")
+    if name == "jdbc" and "url" not in given:
+        raise DeclarationError("INTO jdbc needs the option url: OPTIONS (url 'jdbc:postgresql://host:5432/database')")
+    if name == "kafka":
+        if "servers" not in given:
+            raise DeclarationError("INTO kafka needs the option servers: OPTIONS (servers 'localhost:9092')")
+        from eventide.sinks.values import values_of
+
+        values_of(path or "", given)
+    if name == "iceberg" and not given.keys() & {"catalog", "type", "uri", "warehouse"}:
+        raise DeclarationError("INTO iceberg needs a catalog: OPTIONS (warehouse '/folder'), or its type and uri")
     if "mode" in given and given["mode"] not in MODES:
         raise DeclarationError(f"there is no mode {given['mode']!r}: choose {', '.join(MODES[:-1])} or {MODES[-1]}")
     rows = given.get("rows", ROWS)

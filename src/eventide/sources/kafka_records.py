@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from eventide.errors import DeclarationError
 from eventide.plan.declared.stream import Input, Stream
+from eventide.plan.expressions.columns import Column
 from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sources.arrow_types import matched, schema_of, spark_name
-from eventide.sources.options import split_options
+from eventide.sources.options import split_options, unknown_format
 from eventide.sources.text.reader import LineFormat
 
 if TYPE_CHECKING:
@@ -39,6 +39,62 @@ BESIDE: dict[str, pa.DataType] = {
 """What a record has, by Spark's names."""
 
 
+class Values(Protocol):
+    """Makes rows of the values of records."""
+
+    def table(self, values: Sequence[bytes | None]) -> pa.Table:
+        """A row for each value, in their order; one that is missing, or no single row, is malformed."""
+        ...
+
+
+def values_of(owner: str, columns: Sequence[Column], options: dict[str, str]) -> Values:
+    """The values that a stream reads into columns; `options` are those behind `value.`."""
+    given = dict(options)
+    kind = given.pop("format", "json")
+    if not columns:
+        return NoValues()
+    if kind == "avro":
+        from eventide.sources.avro_values import AvroValues
+
+        return AvroValues.of(owner, columns, given).opened()
+    if kind not in BLANKS:
+        raise unknown_format(owner, kind)
+    # Inside a value there is no first line that names columns.
+    given.pop("header", None)
+    return Lines(owner, columns, kind, given | ({"header": "false"} if kind == "csv" else {}))
+
+
+class NoValues:
+    """Of values nothing is wanted."""
+
+    def table(self, values: Sequence[bytes | None]) -> pa.Table:
+        """So many rows without columns, all of them good."""
+        return pa.table({MALFORMED: pa.nulls(len(values), pa.string())})
+
+
+class Lines:
+    """Values that are lines of JSON or CSV."""
+
+    def __init__(self, owner: str, columns: Sequence[Column], kind: str, options: dict[str, str]) -> None:
+        self._blanks, self._of_objects = BLANKS[kind], kind == "json"
+        self._lines = LineFormat(owner, columns, kind, options)
+
+    def table(self, values: Sequence[bytes | None]) -> pa.Table:
+        """What stands in the values."""
+        bare = [(value or b"").strip(self._blanks) for value in values]
+        good = [at for at, value in enumerate(bare) if value and not (self._of_objects and value[:1] == b"[")]
+        block = b"\n".join(bare[at].replace(b"\r", b" ").replace(b"\n", b" ") for at in good) + b"\n"
+        rows = self._lines.table(block, None)
+        if len(good) == len(values):
+            return rows
+        others = [at for at, _ in enumerate(bare) if at not in set(good)]
+        texts = pa.array([bare[at].decode("utf-8", "replace") for at in others], pa.string())
+        nulls = [pa.nulls(len(others), field.type) for field in rows.schema if field.name != MALFORMED]
+        broken = pa.table([*nulls, texts], schema=rows.schema)
+        order = sorted(range(len(values)), key=[*good, *others].__getitem__)
+        return pa.concat_tables([rows, broken]).take(pa.array(order, pa.int64()))
+
+
 class Records:
     """Makes rows of records."""
 
@@ -52,19 +108,12 @@ class Records:
         found = matched(f"stream {stream.name!r}", beside, there, "a record of kafka")
         self._beside = {column.name: name.removeprefix(prefix) for name, column in found}
         inside = [column for column in stream.columns if column.name not in self._beside]
-        self._kind = of_value.pop("format", "json")
-        if self._kind not in BLANKS:
-            raise DeclarationError(f"stream {stream.name!r}: value.format {self._kind!r} is not known: use json or csv")
-        if self._kind == "json":
-            of_value.pop("header", None)
-        elif not of_value:
-            of_value = {"header": "false"}
-        self._lines = LineFormat(f"stream {stream.name!r}", inside, self._kind, of_value) if inside else None
+        self._values = values_of(f"stream {stream.name!r}", inside, of_value)
 
     def table(self, records: Sequence[Message]) -> pa.Table:
         """The rows, those of a partition together: the same for the same offsets, however they came."""
         records = sorted(records, key=lambda record: (*place_of(record), offset_of(record)))
-        values = self._values([_bytes(record.value()) for record in records])
+        values = self._values.table([_bytes(record.value()) for record in records])
         columns: list[pa.Array | pa.ChunkedArray] = []
         for field in self._schema:
             if field.name in self._beside:
@@ -74,23 +123,6 @@ class Records:
             else:
                 columns.append(values.column(field.name))
         return pa.table(columns, schema=self._schema)
-
-    def _values(self, values: list[bytes | None]) -> pa.Table:
-        """What stands in the values; one that is missing, or no single row, is malformed."""
-        if self._lines is None:
-            return pa.table({MALFORMED: pa.nulls(len(values), pa.string())})
-        bare = [(value or b"").strip(BLANKS[self._kind]) for value in values]
-        good = [at for at, value in enumerate(bare) if value and not (self._kind == "json" and value[:1] == b"[")]
-        block = b"\n".join(bare[at].replace(b"\r", b" ").replace(b"\n", b" ") for at in good) + b"\n"
-        rows = self._lines.table(block, None)
-        if len(good) == len(values):
-            return rows
-        others = [at for at, _ in enumerate(bare) if at not in set(good)]
-        texts = pa.array([bare[at].decode("utf-8", "replace") for at in others], pa.string())
-        nulls = [pa.nulls(len(others), field.type) for field in rows.schema if field.name != MALFORMED]
-        broken = pa.table([*nulls, texts], schema=rows.schema)
-        order = sorted(range(len(values)), key=[*good, *others].__getitem__)
-        return pa.concat_tables([rows, broken]).take(pa.array(order, pa.int64()))
 
 
 def _beside(record: Message, name: str) -> Any:

@@ -222,6 +222,7 @@ INPUTS = {
     **dict.fromkeys(("arrow", "csv", "json", "orc", "parquet", "text"), ("eventide.sources.files.files", "Files")),
     "delta": ("eventide.sources.delta", "DeltaInput"),
     "follow": ("eventide.sources.files.follow", "Follow"),
+    "iceberg": ("eventide.sources.iceberg.local", "IcebergInput"),
     "kafka": ("eventide.sources.kafka", "KafkaInput"),
     "replay": ("eventide.sources.replay.delivery", "ReplayInput"),
     "stdin": ("eventide.sources.standard_input", "StandardInput"),

@@ -71,6 +71,21 @@ def split_options(given: Input) -> tuple[dict[str, str], dict[str, str]]:
     return _filled(inside.get("format", ""), {**inside, "header": "false"} if inside else {}), source
 
 
+VALUES = ("json", "csv", "avro")
+"""What the values of records may be."""
+
+
+def unknown_format(owner: str, kind: str) -> DeclarationError:
+    """That values cannot be of that kind.
+
+    >>> unknown_format("stream 's'", "xml").args[0]
+    "stream 's': value.format 'xml' is not known: use json, csv or avro"
+    """
+    return DeclarationError(
+        f"{owner}: value.format {kind!r} is not known: use {', '.join(VALUES[:-1])} or {VALUES[-1]}"
+    )
+
+
 def _filled(kind: str, options: dict[str, str]) -> dict[str, str]:
     if "delimiter" in options:
         options["sep"] = options.pop("delimiter")
@@ -87,7 +102,7 @@ def needs_path(stream: Stream, given: Input) -> str:
 
 
 FILES = frozenset({"parquet", "orc", "json", "csv", "text", "avro", "xml", "binaryfile"})
-TABLES = frozenset({"table", "delta"})
+TABLES = frozenset({"table", "delta", "iceberg"})
 
 # What a format calls the number of rows that one round (for `rate`: one second) may take.
 ROWS = {

@@ -85,7 +85,6 @@ PACKAGES = {
     "avro": "org.apache.spark:spark-avro_2.13:{spark}",
     "protobuf": "org.apache.spark:spark-protobuf_2.13:{spark}",
     "delta": "io.delta:delta-spark_{minor}_2.13:4.4.0",
-    "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:VERSION",
     "hudi": "org.apache.hudi:hudi-spark4.0-bundle_2.13:VERSION",
     "pulsar": "io.streamnative.connectors:pulsar-spark-connector_2.13:VERSION",
 }

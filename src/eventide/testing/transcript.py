@@ -65,7 +65,7 @@ import pyarrow as pa
 from eventide.engine.operators.placement import DRIVER_MEMORY
 from eventide.errors import DeclarationError, EventideError
 from eventide.eventtime.policies.punctuated import Punctuated
-from eventide.testing.transcript_format import KINDS, Expect, Step, Transcript
+from eventide.testing.transcript_format import KINDS, RESULTS, Expect, Step, Transcript
 from eventide.testing.transcript_values import same
 from eventide.testing.trial import EngineName, Trial
 
@@ -250,6 +250,9 @@ def _splittable(transcript: Transcript) -> bool:
         return bool(transcript.splittable)
     if any(query.prods is not None and query.prods.by is not None for query in transcript.program.queries):
         return False
+    if any(query.changes for query in transcript.program.queries):
+        # Every round shows what it has changed.
+        return False
     return all(
         stream.policy == Punctuated() and not (stream.arrival or stream.punctuation or stream.prods or stream.table)
         for stream in transcript.program.streams
@@ -262,7 +265,7 @@ def _check(step: Step, trial: Trial, expect: Expect) -> None:
         differs = difference(getattr(expect, what), getattr(output, what))
         _demand(not differs, f"step {step.number}: {what}: {differs}")
     for query in expect.in_order:
-        for what in ("early", "final", "revised"):
+        for what in RESULTS:
             listed = [row for row in getattr(expect, what) if row.get("query", query) == query]
             tables = [table for table in getattr(output, what) if table.column("query")[0].as_py() == query]
             differs = difference(listed, tables, in_order=True)

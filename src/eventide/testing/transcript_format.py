@@ -93,9 +93,11 @@ TRANSCRIPT_KEYS = (
     "flush_rows",
 )
 STEP_KEYS = ("rows", "clock", "heartbeat", "over", "prod", "restart", "end", "note", "expect")
-EXPECT_KEYS = ("early", "final", "revised", "late", "rejected", "error", "state", "in_order", "timing")
-KINDS = ("early", "final", "revised", "late", "rejected")
+RESULTS = ("early", "final", "revised", "changed")
+"""The kinds of results."""
+KINDS = (*RESULTS, "late", "rejected")
 """What comes out of a step as rows."""
+EXPECT_KEYS = (*KINDS, "error", "state", "in_order", "timing")
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,7 @@ class Expect:
     early: tuple[Mapping[str, Any], ...] = ()
     final: tuple[Mapping[str, Any], ...] = ()
     revised: tuple[Mapping[str, Any], ...] = ()
+    changed: tuple[Mapping[str, Any], ...] = ()
     late: tuple[Mapping[str, Any], ...] = ()
     rejected: tuple[Mapping[str, Any], ...] = ()
     error: str | None = None

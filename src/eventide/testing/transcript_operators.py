@@ -110,9 +110,9 @@ def _band(written: Sequence[Any], kind: TimeKind) -> Band:
     return Band(str(left), str(right), low, high)
 
 
-def _edge(written: Any, kind: TimeKind) -> int:
-    """A number, or a length of time such as `5 s`; a band may relate numbers although times are no numbers."""
-    if isinstance(written, int):
+def _edge(written: Any, kind: TimeKind) -> int | None:
+    """A number, a length of time such as `5 s`, or null; a band may relate numbers although times are no numbers."""
+    if written is None or isinstance(written, int):
         return written
     text = str(written)
     return -length(text[1:], kind) if text.startswith("-") else length(text, kind)
@@ -147,19 +147,20 @@ def named_of(owner: str, key: str, written: Any) -> tuple[Named, ...]:
 
 
 PROD_KEYS = ("query", "time", "after", "group")
-DECLARED_KEYS = ("every", "at", "within", "estimate", "by")
+DECLARED_KEYS = ("every", "rows", "at", "within", "estimate", "by")
 
 
 def declared_prods(written: Any, kind: TimeKind) -> Prods:
-    """The prods that a query declares: `every` so often, `at` points of the slide, `within` an error, `by` a stream.
+    """The prods that a query declares: `every` so often, so many `rows`, `at` points, `within` an error, `by` a stream.
 
     >>> declared_prods({"at": [0.75], "estimate": True}, TimeKind.SEQUENCE)
-    Prods(every=None, points=(0.75,), within=None, estimate=True, by=None, in_stream=False, compare=())
+    Prods(every=None, points=(0.75,), within=None, estimate=True, by=None, in_stream=False, compare=(), every_rows=None)
     """
     known_keys(written, DECLARED_KEYS, "`prods` of a query")
     at, within = written.get("at", ()), written.get("within")
     return Prods(
         every=length(written["every"], kind) if "every" in written else None,
+        every_rows=written.get("rows"),
         points=tuple(float(point) for point in (at if isinstance(at, list | tuple) else [at])),
         within=None if within is None else Earliness(**(within if isinstance(within, dict) else {"error": within})),
         estimate=bool(written.get("estimate")),

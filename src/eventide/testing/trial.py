@@ -43,7 +43,7 @@ from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.window import RowWindow
-from eventide.results.results import Grammar, Results
+from eventide.results.results import Grammar, Kind, Results
 from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class TrialOutput:
     early: tuple[pa.Table, ...]
     final: tuple[pa.Table, ...]
     revised: tuple[pa.Table, ...]
+    changed: tuple[pa.Table, ...]
     late: tuple[pa.Table, ...]
     rejected: tuple[pa.Table, ...]
     timing: tuple[Timing, ...] = ()
@@ -174,9 +175,9 @@ class Trial:
         for operator in of_time:
             self._grammars[operator.name].promise(before(operator.emitted_before), operator.holes)
         tables = [table for _, table in tables_of]
-        early, final, revised = (_of_kind(tables, kind) for kind in ("early", "final", "revised"))
+        early, final, revised, changed = (_of_kind(tables, kind.value) for kind in Kind)
         timing = tuple(answer.timing for answer in asked)
-        return TrialOutput(early, final, revised, self._files("late"), self._files("rejects"), timing)
+        return TrialOutput(early, final, revised, changed, self._files("late"), self._files("rejects"), timing)
 
     def state(self) -> Mapping[str, Mapping[str, Any]]:
         """What is kept for each query, as the engine's status tells it."""

@@ -81,7 +81,7 @@ def upserted(round: int, rows: Rows, query: str = QUERY) -> Results:
 
 
 def _made_up(choices: random.Random) -> Rows:
-    kinds = ("early", "final", "revised")
+    kinds = ("early", "final", "revised", "changed")
     return [
         (choices.choice(WINDOWS), choices.choice(DEVICES), choices.choice(kinds), choices.randrange(100))
         for _ in range(choices.randrange(6))

@@ -13,16 +13,23 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable
 from functools import partial
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from eventide.engine.operators.placement import state_rows
 from eventide.engine.round.report import RoundReport
 from eventide.engine.running import Running
+from eventide.plan.declared.alert import AlertRule
 from eventide.plan.declared.rows import Queue
 from eventide.profile.amounts import spoken
 from eventide.watch.alert import AlertBoard, Finding
 from eventide.watch.detectors import QueueDetector, SinkDetector, StreamDetector
+from eventide.watch.measures import MeasureBook
+
+if TYPE_CHECKING:
+    from eventide.watch.rules import Rules
 
 EVERY = 1.0
 ENOUGH = 8
@@ -61,13 +68,28 @@ class Watch:
         self._silences: dict[str, StreamSilence] = {}
         self._queues, self._sinks = QueueDetector(), SinkDetector()
         self._found: list[Finding] = []
+        self._book = MeasureBook(running.engine, time.monotonic)
+        self._rules: Rules | None = None
         self._lock = threading.Lock()
         running.on_round(self._after)
         running.on_end(self._ended)
         running.in_thread("eventide-watch", self._look_up)
 
+    def add(self, rules: Iterable[AlertRule]) -> None:
+        """Watch by rules of a script, too; one that cannot be computed is refused."""
+        # Only who has rules waits for what it takes to compute them.
+        from eventide.watch.rules import Rules
+
+        given = list(rules)
+        if given and self._rules is None:
+            self._rules = Rules(self._book.of)
+            self._running.engine.on_results.append(self._rules.look)
+        if given and self._rules is not None:
+            self._rules.add(given, self._running.engine.plan)
+
     def _after(self, work: RoundReport) -> None:
         engine = self._running.engine
+        self._book.note(work)
         found: list[Finding] = []
         for stream in engine.program.streams:
             if stream.name not in self._streams:
@@ -103,6 +125,8 @@ class Watch:
                     found.append(
                         Finding("silence", name, "", f"a row within {allowed}, by its past", f"none for {seen}")
                     )
+            if self._rules is not None and not self._running.stopping.is_set():
+                found += self._rules.found(now)
             self.board.settle(found, time.time())
 
     def _ended(self) -> None:

@@ -2,16 +2,23 @@
 
 import { card, h, renderer, replace, s, table } from "./dom.js";
 import { amount, bytes, count, instant, number, seconds } from "./format.js";
+import { drawnTraces } from "./traces.js";
 
 const WIDTH = 220;
 const HEIGHT = 108;
 const GAP_X = 76;
 const GAP_Y = 28;
 
-export function mount(root, page) {
+const NOTE = "Rows go from left to right. A way in red is the one that its reader waits for. Choose a step for its SQL.";
+
+// `run`: whether there is one to be seen, or the plan alone.
+export function mount(root, page, note = NOTE, run = true) {
   const graph = h("div", { class: "scroll graph" });
   const detail = h("section", { class: "card", id: "detail", "aria-live": "polite" });
-  root.append(card("Plan", h("p", { class: "note" }, "Rows go from left to right. A way in red is the one that its reader waits for. Choose a step for its SQL."), graph), detail);
+  const beats = h("div", { id: "traces" });
+  root.append(card("Plan", h("p", { class: "note" }, note), graph),
+    run ? card("Heartbeats on their way", h("p", { class: "note" }, "Some heartbeats are followed from their source through every step: a bar is the time that one waited there, in red while it still does."), beats) : "", detail);
+  const drawTraces = renderer(beats, drawnTraces);
   const drawDetail = renderer(detail, (value) => described(value));
   let texts;
   let before;
@@ -33,6 +40,7 @@ export function mount(root, page) {
     if (chosen && chosen.name !== snapshot.node) page.choose({ node: chosen.name });
     shown = { node: chosen, why: snapshot.why, rate: rates[chosen?.name] };
     drawDetail({ ...shown, texts });
+    if (run) drawTraces({ traces: snapshot.traces, waits: snapshot.waits, now: snapshot.now });
   }
   return { update };
 }
@@ -67,7 +75,8 @@ function drawn(snapshot, rates, page) {
 }
 
 function box(node, { x, y }, chosen, known, page) {
-  const lines = [
+  // A plan that is not run has words of its own.
+  const lines = node.lines?.map((line) => short(line, 32)) ?? [
     known ? `${count(known.in)} rows/s in, ${count(known.out)} out` : `${count(node.rows_in ?? 0)} rows in`,
     node.kind === "stream" ? (node.backlog === null ? `${count(node.sources)} sources` : `${count(node.backlog)} rows wait`)
       : node.passes ? "its reader reads its inputs" : `${count(node.state_rows)} rows, ${bytes(node.state_bytes)} (${node.place})`,
@@ -83,22 +92,31 @@ function box(node, { x, y }, chosen, known, page) {
     s("title", {}, node.name));
 }
 
-const short = (name) => (name.length > 24 ? `${name.slice(0, 23)}…` : name);
+const short = (name, most = 24) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
+
+// What a run has shown of a step.
+const seen = (node, known) => [
+  ["Time", node.bound === null || node.bound === undefined ? "not known yet" : `${instant(node.bound, node.unitless)} is closed`],
+  ["Rows", `${count(node.rows_in)} in, ${count(node.rows_out)} out`],
+  ["Selectivity", node.rows_in ? number(node.rows_out / node.rows_in) : "–"],
+  ["Time for a row", node.seconds && node.rows_in ? seconds(node.seconds / node.rows_in) : "–"],
+  known ? ["Now", `${count(known.in)} rows/s in, ${count(known.out)} out`] : null,
+  node.open === undefined ? null : ["Held", `${count(node.open)} panes`],
+];
 
 function described({ node, why, texts, rate: known }) {
   if (!node) return [];
   const text = texts && { ...texts.streams, ...texts.queries, ...texts.operators }[node.name];
   const facts = [
-    ["Time", node.bound === null || node.bound === undefined ? "not known yet" : `${instant(node.bound, node.unitless)} is closed`],
-    ["Rows", `${count(node.rows_in)} in, ${count(node.rows_out)} out`],
-    ["Selectivity", node.rows_in ? number(node.rows_out / node.rows_in) : "–"],
-    ["Time for a row", node.seconds && node.rows_in ? seconds(node.seconds / node.rows_in) : "–"],
-    known ? ["Now", `${count(known.in)} rows/s in, ${count(known.out)} out`] : null,
-    node.open === undefined ? null : ["Held", `${count(node.open)} panes`],
+    ...(node.lines ? [] : seen(node, known)),
+    text?.reads && node.lines ? ["Reads", [text.reads].flat().join(", ")] : null,
+    text?.columns ? ["Columns", Object.entries(text.columns).map(([name, type]) => `${name} ${type}`).join(", ")] : null,
+    text?.values?.length ? ["Values", text.values.map((one) => `${one.sql} AS ${one.name}`).join(", ")] : null,
     text?.window?.words ? ["Windows", text.window.words] : null,
     text?.closes ? ["Closes", text.closes] : null,
     text?.policy ? ["Policy", text.policy] : null,
     text?.slices ? ["Keeps", text.slices.words] : null,
+    text?.held?.length ? ["Keeps", text.held.join("; ")] : null,
   ].filter(Boolean);
   const times = text?.temporal ?? [];
   return [h("h2", {}, node.name, h("span", { class: "note" }, ` ${node.kind}`)),

@@ -113,7 +113,7 @@ class ProgressReport:
         if not windows or self.record.ended:
             return None
         start, end = windows[0]
-        return {"window_start": start, **self._reading(query, opened.needs(end)).as_data()}
+        return {"window_start": start, **self.reading(query, opened.needs(end)).as_data()}
 
     def operator(self, name: str) -> tuple[int | None, OperatorWait] | None:
         """How far an operator has come, and what it waits for to go on; None where it does not run by itself."""
@@ -130,11 +130,11 @@ class ProgressReport:
 
     def _window(self, opened: OpenQuery, start: int, end: int, by_clock: bool = True) -> OpenWindow:
         need = opened.needs(end)
-        wait = self._reading(opened.query, need)
+        wait = self.reading(opened.query, need)
         closes = wait.closes_at(self._reached_at) if by_clock and not need.rows else None
         return OpenWindow(opened, start, end, need.rows, wait, closes)
 
-    def _reading(self, query: str, need: Need) -> Wait:
+    def reading(self, query: str, need: Need) -> Wait:
         """What a query waits for, to have the heartbeat it needs; it may read through a merge to the inputs."""
         reads = self.program.query(query).stream
         sources = through(self.program, self.program.query(query))
@@ -171,7 +171,7 @@ class ProgressReport:
 
     def _of_query(self, query: Query, need: Need) -> QueryWait:
         below = self.open(query.name).below(need.heartbeat)
-        return QueryWait(query.name, need.heartbeat, below.rows, self._reading(query.name, below))
+        return QueryWait(query.name, need.heartbeat, below.rows, self.reading(query.name, below))
 
     def _of_operator(self, operator: Operator, need: Need) -> OperatorWait:
         """The rows of an operator are as far as the least of its inputs: later ones make later rows."""

@@ -5,6 +5,7 @@ Law: an operator continues as the kind that it was started as; the plan alone sa
 
 from __future__ import annotations
 
+from eventide.engine.operators.changing_aggregate import ChangingAggregate
 from eventide.engine.operators.count_window_aggregate import CountWindowAggregate
 from eventide.engine.operators.join import JoinOperator
 from eventide.engine.operators.lookup import LookupOperator
@@ -38,7 +39,7 @@ def start(bound: BoundQuery | BoundOperator, executor: Executor, begins: int = N
         if isinstance(bound.query.window, RowWindow):
             return CountWindowAggregate.start(bound, executor, begins)
         if bound.of_sessions:
-            return SessionAggregate.start(bound, executor, begins)
+            return (ChangingAggregate if bound.query.changes else SessionAggregate).start(bound, executor, begins)
         return WindowAggregate.start(bound, executor, begins)
     if isinstance(bound, BoundOver):
         return OverOperator.start(bound, executor, begins)

@@ -19,11 +19,22 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eventide.engine.operators.frontier import UNKNOWN, OperatorFrontier
-from eventide.engine.operators.join_sides import FIRST, MATCHED, Floors, JoinSide, JoinStatements, least_value
+from eventide.engine.operators.join_sides import (
+    FIRST,
+    MATCHED,
+    JoinSide,
+    JoinStatements,
+    carried_columns,
+    least_value,
+    pairs_layout,
+    side_layout,
+    side_stamps,
+    with_partners,
+)
 from eventide.engine.operators.operator import Ingested, InputProgress, Late, Operator, Output, output_layout
+from eventide.engine.operators.slow_flush import Floors, floors_within
 from eventide.engine.operators.time_range import from_time, known_times
 from eventide.engine.relations.executor import Executor, Statement, StatementStep, StepResults, one_row
 from eventide.engine.relations.relation import SEQUENCE, Layout, Relation
@@ -31,9 +42,9 @@ from eventide.engine.relations.segments import Segments
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift
 from eventide.plan.bound.join import SIDES, BoundJoin
 from eventide.plan.bound.join_inputs import LEFT, RIGHT
-from eventide.plan.bound.query import BoundQuery, instant_sql
+from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.join import JoinKind
-from eventide.plan.sql.join import COUNT, alone_text, output_order, pair_columns, side_columns
+from eventide.plan.sql.join import COUNT, alone_text, output_order
 
 Two = tuple[Segments, Segments]
 Frontiers = tuple[OperatorFrontier, OperatorFrontier]
@@ -151,7 +162,7 @@ class JoinOperator(Operator):
     def advance(self, inputs: Sequence[InputProgress], limit: int | None = None) -> tuple[JoinOperator, Output]:
         """Emit pairs of the rows that came, and those alone that no partner can come for; free what is done with."""
         frontiers = self._further(inputs)
-        floors = self._floors(frontiers)
+        floors = self._slowly(frontiers, limit)
         layout = output_layout(self.bound.outputs)
         run = replace(self, frontiers=frontiers)
         if floors == self.floors and not any(side.parts for side in self.new):
@@ -165,6 +176,14 @@ class JoinOperator(Operator):
         run = run._steered(touched, found)._freed(floors, found)
         emitted = found.relations.get(EMITTED)
         return replace(run, frontier=run._promise(frontiers)), Output.of(layout, *([emitted] if emitted else []))
+
+    def _slowly(self, frontiers: Frontiers, limit: int | None) -> tuple[Floors, Floors]:
+        """Floors that free no more than about so many rows of a side that are emitted alone."""
+        now = self._floors(frontiers)
+        if limit is None or self.bound.join.kind is JoinKind.SEMI or all(one.is_over for one in frontiers):
+            return now
+        kept = {side: self.held[side].add(*self.new[side].parts) for side in self._kept_sides}
+        return floors_within(self.executor, kept, self.floors, now, self._done, limit)
 
     def frontier_at(self, inputs: Sequence[InputProgress]) -> OperatorFrontier:
         """Its frontier once its inputs have come so far, which frees no row."""
@@ -183,12 +202,15 @@ class JoinOperator(Operator):
 
     def _near(self, side: int) -> Segments:
         """The held segments of a side that may have partners of the new rows of the other one."""
-        other = self.new[1 - side]
-        low = other.least("__k1")
-        if low is None:
-            return Segments(self.held[side].layout)
-        high = max(part.summary.greatest["__k1"] for part in other.parts if "__k1" in part.summary.greatest)
-        return self.held[side].within("__k1", *JoinSide(self.bound, 1 - side).partners(low, high))
+        other, found = self.new[1 - side], self.held[side]
+        for place in range(len(self.bound.bands)):
+            band = f"__k{place + 1}"
+            low, highs = other.least(band), [part.greatest(band) for part in other.parts]
+            if low is None:
+                return Segments(found.layout)
+            high = max(one for one in highs if one is not None)
+            found = found.within(band, *JoinSide(self.bound, 1 - side).partners(place, low, high))
+        return found
 
     def _emitting(self, near: Sequence[Segments], ending: Sequence[Segments], layout: Layout) -> list[StatementStep]:
         """The steps that emit pairs, and rows alone of the sides that the join keeps."""
@@ -291,8 +313,10 @@ class JoinOperator(Operator):
             rows = self.held[side].add(*self.new[side].parts)
             for band, limit in enumerate(done, 1):
                 rows = rows.trimmed(f"__k{band}", limit)
-            parts = (_with_partners(part, self.bound.keys) for part in rows.parts)
-            held.append(Segments(rows.layout).add(*parts).merged(self.executor.merged))
+            parts = (with_partners(part, self._statements.compared) for part in rows.parts)
+            limits = one_row(**{f"now{band}": limit for band, limit in enumerate(done, 1)})
+            let_go = partial(self._merged, side, limits)
+            held.append(Segments(rows.layout).add(*parts).merged(let_go))
             oldest, with_pairs = held[side].least("__t"), found.relations.get(f"met_{SIDES[side]}")
             met_too = self.matched[side].add(*([with_pairs] if with_pairs is not None else []))
             matched.append(met_too.since("__t", FOREVER if oldest is None else oldest).merged(self.executor.merged))
@@ -300,6 +324,11 @@ class JoinOperator(Operator):
         return replace(
             self, held=(held[LEFT], held[RIGHT]), matched=(matched[LEFT], matched[RIGHT]), new=nothing, floors=floors
         )
+
+    def _merged(self, side: int, limits: pa.Table, segments: Segments) -> Relation:
+        """Several segments as one, without what is done with: a row that lives long keeps no others."""
+        tables: dict[str, Segments | pa.Table] = {"segments": segments, f"limits_{SIDES[side]}": limits}
+        return self.executor.relation(self._statements.living(side), tables, segments.layout)
 
     def _promise(self, frontiers: Frontiers) -> OperatorFrontier:
         """What later output rows are like: pairs with a later row, or held rows alone."""
@@ -321,12 +350,16 @@ class JoinOperator(Operator):
     def snapshot(self) -> dict[str, Any]:
         """What is saved besides the rows, as plain data."""
         frontiers = [one.saved() for one in self.frontiers]
-        return {"frontiers": frontiers, "frontier": self.frontier.saved(), "begins": self.begins}
+        saved = {"frontiers": frontiers, "frontier": self.frontier.saved(), "begins": self.begins}
+        # Where rows wait that are too many, they are behind the frontiers.
+        return saved if self.floors == self._floors(self.frontiers) else saved | {"floors": self.floors}
 
     def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> JoinOperator:
         """The operator as it was saved; its files may still hold rows that are not needed any more."""
         left, right = (OperatorFrontier.restored(one) for one in saved["frontiers"])
         floors = self._floors((left, right))
+        if "floors" in saved:
+            floors = tuple(saved["floors"][LEFT]), tuple(saved["floors"][RIGHT])
         run = replace(
             self.with_state(state), frontiers=(left, right), frontier=OperatorFrontier.restored(saved["frontier"])
         )
@@ -347,42 +380,8 @@ def further(ports: tuple[BoundQuery, BoundQuery], frontiers: Frontiers, inputs: 
     return frontiers[LEFT].further(now[left]), frontiers[RIGHT].further(now[right])
 
 
-def side_layout(bound: BoundJoin, side: int) -> Layout:
-    """The columns of the rows of a side; of their times, bands and columns that carry time the edges are known."""
-    bands = (f"__k{band}" for band in range(1, len(bound.bands) + 1))
-    return Layout(side_columns(bound, side), (SEQUENCE, "__t", *bands, *carried_columns(bound, side)))
-
-
-def side_stamps(bound: BoundJoin, side: int, clock: int) -> dict[str, int]:
-    """The columns of a port that tell a time, for rows that have the clock's."""
-    bands = {f"__k{place}": band.values[side].of(clock) for place, band in enumerate(bound.bands, 1)}
-    return {"__pane": clock, "__t": clock, "__k0": clock, **bands}
-
-
-def pairs_layout(bound: BoundJoin) -> Layout:
-    """The layout of the pairs of a join."""
-    return Layout((*pair_columns(bound, LEFT), *pair_columns(bound, RIGHT)))
-
-
-def carried_columns(bound: BoundJoin, side: int) -> dict[str, str]:
-    """The columns of a side that outputs carry time from, each with the SQL that tells it as a number."""
-    types = {column.name: column.type for column in side_columns(bound, side)}
-    names = dict.fromkeys(part.column for parts in bound.carried.values() for part in parts if part.side == side)
-    return {name: instant_sql(name, types[name]) for name in names if name in types}
-
-
 def _union(some: Segments, more: Segments) -> Segments:
     return some.add(*(part for part in more.parts if part not in some.parts))
-
-
-def _with_partners(part: Relation, keys: Sequence[str]) -> Relation:
-    """A relation of the driver without the rows whose keys are NULL: they have no partners."""
-    if part.table is None or not any(part.table.column(key).null_count for key in keys):
-        return part
-    for key in keys:
-        assert part.table is not None
-        part = part.kept(pc.is_valid(part.table.column(key)))
-    return part
 
 
 def _both(pairs: str) -> str:

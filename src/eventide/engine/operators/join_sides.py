@@ -3,7 +3,8 @@
 Laws. *Floor*: later rows of a side have no band value below its floor, by the frontier of its input. *Done*: a left
 row is done with when by some band its partners would lie below the floor of the right side, a right row when those
 left rows would that could have it for a partner. So a row whose band values are all at or above its own side's floor
-still finds every partner it has, even if it is behind its side's heartbeat: it is not late. *Statements* are the same
+still finds every partner it has, even if it is behind its side's heartbeat: it is not late. Of what a row says itself
+there is no floor: it ends that row alone, when the other side has passed it. *Statements* are the same
 text every round; what changes from round to round they find in the table `limits`: of each band the values below which
 rows are late (`floor`), are done with (`now`), and were done with before (`was`).
 """
@@ -16,17 +17,21 @@ from fractions import Fraction
 from functools import cached_property
 from math import ceil
 
+import pyarrow.compute as pc
+
 from eventide.engine.operators.frontier import OperatorFrontier
+from eventide.engine.operators.slow_flush import Floors
 from eventide.engine.relations.executor import Statement
-from eventide.engine.relations.relation import SEQUENCE, Layout
+from eventide.engine.relations.relation import SEQUENCE, Layout, Relation
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, shift
 from eventide.plan.bound.join import SIDES, BoundJoin, SideTimeOutput
 from eventide.plan.bound.join_inputs import LEFT, PREFIXES, RIGHT, STAMP
+from eventide.plan.bound.query import instant_sql
 from eventide.plan.bound.rows import IDENTITY
 from eventide.plan.declared.stream import Derived
 from eventide.plan.declared.temporal import time_columns
 from eventide.plan.expressions.columns import Column, quoted
-from eventide.plan.sql.join import driver_exact, output_text, pair_side_text, pairs_text, side_columns
+from eventide.plan.sql.join import driver_exact, output_text, pair_columns, pair_side_text, pairs_text, side_columns
 
 MATCHED = Layout((Column("__t", "BIGINT"), *IDENTITY), ("__t",))
 FIRST = "__first"
@@ -54,8 +59,18 @@ class JoinStatements:
 
     def hopeless(self, rows: str) -> str:
         """Whether NULL keeps a row from having a partner."""
-        compared = [*(f"__k{band}" for band in self._bands), *self.bound.keys]
-        return "(" + " OR ".join(f"{rows}.{name} IS NULL" for name in compared) + ")"
+        return "(" + " OR ".join(f"{rows}.{name} IS NULL" for name in self.compared) + ")"
+
+    @property
+    def compared(self) -> list[str]:
+        """The columns that rows are compared by: bands, then keys."""
+        return [*(f"__k{band}" for band in self._bands), *self.bound.keys]
+
+    def living(self, side: int) -> Statement:
+        """The rows of `segments` that partners can still come for."""
+        live = f"NOT {self.dead('found', 'now')} AND NOT {self.hopeless('found')}"
+        text = f"SELECT found.* FROM segments found CROSS JOIN limits_{SIDES[side]} limits WHERE {live}"
+        return Statement(text, identified=True)
 
     def accepted(self) -> Statement:
         """The rows `found` that are not late."""
@@ -144,7 +159,6 @@ def _unmatched(rows: str, side: int, with_pairs: bool) -> str:
     return f"FROM ({rows}) found LEFT ANTI JOIN ({matched}) matched ON {SAME}"
 
 
-Floors = tuple[int, ...]
 """The least later value of each band."""
 
 
@@ -171,7 +185,10 @@ class JoinSide:
         """The least later values of the bands."""
         found = []
         for band in self.bound.bands:
-            value = band.values[self.side]
+            value = band.temporal(self.side)
+            if value is None:
+                found.append(FOREVER if frontier.time >= EDGE else NEVER)
+                continue
             least = self.least(frontier, value.column)
             known = least is not None and least != FOREVER
             found.append(value.of(least) if known and least is not None else NEVER if least is None else FOREVER)
@@ -179,15 +196,16 @@ class JoinSide:
 
     def done(self, others: Floors) -> Floors:
         """Rows with a value below these are done with, where the other side has these floors."""
-        pairs = zip(self.bound.bands, others, strict=True)
-        return tuple(shift(other, -band.high if self.side == LEFT else band.low) for band, other in pairs)
+        ends = [band.end_of(self.side) for band in self.bound.bands]
+        return tuple(_passed(end, other) for end, other in zip(ends, others, strict=True))
 
-    def partners(self, low: int, high: int) -> tuple[int, int]:
-        """Where the first band has the partners of rows from `low` to `high`."""
-        band = self.bound.bands[0]
-        if self.side == LEFT:
-            return shift(low, band.low), shift(high, band.high)
-        return shift(low, -band.high), shift(high, -band.low)
+    def partners(self, place: int, low: int, high: int) -> tuple[int, int]:
+        """Where the values of the partners of rows lie whose own, of that band, are from `low` to `high`."""
+        band = self.bound.bands[place]
+        first, last = band.end_of(RIGHT), band.end_of(LEFT)
+        if self.side == RIGHT:
+            first, last = last, first
+        return NEVER if first is None else shift(low, -first), FOREVER if last is None else shift(high, last)
 
     def accepted_from(self, frontier: OperatorFrontier, promised: int, column: str) -> int | Fraction | None:
         """The least value of a column with time in rows that are not late; None and FOREVER as in `least`.
@@ -198,9 +216,14 @@ class JoinSide:
         stream = self.bound.ports[self.side].stream
         if least is None or least == FOREVER or isinstance(stream, Derived) or column != stream.time:
             return least
-        values = [band.values[self.side] for band in self.bound.bands]
+        values = [value for band in self.bound.bands if (value := band.temporal(self.side)) is not None]
         firsts = [value.first(value.of(least), ceil(least)) for value in values]
         return max(*firsts, promised + 1) if promised > -EDGE else max(firsts)
+
+
+def _passed(end: int | None, other: int) -> int:
+    """The values that no partner can come for; where there is no end, none but at the end of the other side."""
+    return shift(other, -end) if end is not None else FOREVER if other == FOREVER else NEVER
 
 
 def least_value(
@@ -216,3 +239,38 @@ def least_value(
         if one is not None and one != FOREVER
     ]
     return min(values, default=None)
+
+
+def side_stamps(bound: BoundJoin, side: int, clock: int) -> dict[str, int]:
+    """The columns of a port that tell a time, for rows that have the clock's."""
+    values = {f"__k{place}": band.temporal(side) for place, band in enumerate(bound.bands, 1)}
+    bands = {name: value.of(clock) for name, value in values.items() if value is not None}
+    return {"__pane": clock, "__t": clock, "__k0": clock, **bands}
+
+
+def carried_columns(bound: BoundJoin, side: int) -> dict[str, str]:
+    """The columns of a side that outputs carry time from, each with the SQL that tells it as a number."""
+    types = {column.name: column.type for column in side_columns(bound, side)}
+    names = dict.fromkeys(part.column for parts in bound.carried.values() for part in parts if part.side == side)
+    return {name: instant_sql(name, types[name]) for name in names if name in types}
+
+
+def with_partners(part: Relation, compared: Sequence[str]) -> Relation:
+    """A relation of the driver without the rows of which NULL is compared: they have no partners."""
+    if part.table is None or not any(part.table.column(name).null_count for name in compared):
+        return part
+    for name in compared:
+        assert part.table is not None
+        part = part.kept(pc.is_valid(part.table.column(name)))
+    return part
+
+
+def side_layout(bound: BoundJoin, side: int) -> Layout:
+    """The columns of the rows of a side; of their times, bands and columns that carry time the edges are known."""
+    bands = (f"__k{band}" for band in range(1, len(bound.bands) + 1))
+    return Layout(side_columns(bound, side), (SEQUENCE, "__t", *bands, *carried_columns(bound, side)))
+
+
+def pairs_layout(bound: BoundJoin) -> Layout:
+    """The layout of the pairs of a join."""
+    return Layout((*pair_columns(bound, LEFT), *pair_columns(bound, RIGHT)))

@@ -155,13 +155,12 @@ class OpenSessions:
     ([(3, 15), (9, 21)], Need(heartbeat=15, rows=0), 21)
     """
 
-    noun: ClassVar[str] = "session"
-    """What one of its windows is called."""
-
     query: str
     kind: TimeKind
     find: Callable[[], list[tuple[int, int]]]
     passed: int = NEVER
+    noun: str = "session"
+    """What one of its windows is called."""
 
     @property
     def closed_before(self) -> int:

@@ -23,6 +23,7 @@ from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.eventtime.instant import NEVER, Instants
 from eventide.plan.expressions.columns import Column
+from eventide.results.results import Kind
 
 FIXED = (Column("window_start", "BIGINT"), Column("window_end", "BIGINT"), Column("rows", "BIGINT"))
 LOST = Column("__lost", "STRING")
@@ -91,7 +92,9 @@ class Ingested:
 
 @dataclass(frozen=True)
 class Output:
-    """What an operator emits: final rows, and rows that replace some of before.
+    """What an operator emits: final rows, rows that replace some of before, and values that may change again.
+
+    `changed` has all of this round: what is emitted later in the round takes the place of it.
 
     Columns: `window_start`, `window_end` (the span), `rows` (how many rows went in), the user's, and `__lost`, the
     reason why a value is missing; perhaps `heartbeat`, where rows were closed by different ones.
@@ -99,6 +102,7 @@ class Output:
 
     final: Segments
     revised: Segments
+    changed: Segments | None = None
 
     @classmethod
     def of(cls, layout: Layout, *final: Relation) -> Output:
@@ -107,7 +111,14 @@ class Output:
 
     def with_more(self, other: Output) -> Output:
         """Concatenate two outputs of the same operator."""
-        return Output(self.final.add(*other.final.parts), self.revised.add(*other.revised.parts))
+        both = self.final.add(*other.final.parts), self.revised.add(*other.revised.parts)
+        return Output(*both, self.changed if other.changed is None else other.changed)
+
+    @property
+    def by_kind(self) -> tuple[tuple[Kind, Segments], ...]:
+        """All rows in the order in which they are shown: of one key, the last row is the newest."""
+        both = ((Kind.FINAL, self.final), (Kind.REVISED, self.revised))
+        return both if self.changed is None else (*both, (Kind.CHANGED, self.changed))
 
 
 class Operator(ABC):
@@ -192,6 +203,11 @@ class Operator(ABC):
 
     # Rows go out
 
+    @property
+    def may_wait(self) -> bool:
+        """Whether results that are too many for one round may wait for the next."""
+        return True
+
     def begin(self, clock: int, budget: int) -> Self:
         """A round begins, in which about so many rows may go through, where the operator asks for a budget."""
         return self
@@ -244,6 +260,10 @@ class Work:
     def and_then(self, other: Work) -> Work:
         """The sum of two pieces of work."""
         return Work(self.rows_in + other.rows_in, self.rows_out + other.rows_out, self.seconds + other.seconds)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data, with what follows from it."""
+        return {**vars(self), "selectivity": self.selectivity, "seconds_per_row": self.seconds_per_row}
 
     @property
     def selectivity(self) -> float | None:

@@ -4,14 +4,16 @@ Laws. *Each once*: a row that came in time is emitted exactly once; none is drop
 the earliest of those that wait go first, simultaneous ones as they came. *Frontier*: later rows are after
 `frontier.time` or lie in one of `frontier.holes`, the panes of rows that were set aside; a row that comes later into
 such a pane joins those that were set aside there. *Late*: a row at or before the frontier, and in no hole. *Budget*: in
-one round no more rows go than `budget`, however many turns there are; when everything ends, all go. (Prodding thesis,
-section 6.2 (a).)
+one round no more rows go than `budget`, however many turns there are; when everything ends, all go. *Bursts*: what is
+set aside are the panes of windows that were over when they were prodded, once the queue has come to them, if they are
+bursts; windows without such a pane are never later for it (`eventtime.scheduling.expensive`). (Prodding thesis, section
+6.2 (a).)
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -28,7 +30,7 @@ from eventide.engine.relations.relation import Layout, Relation
 from eventide.engine.relations.segments import Segments
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.punctuation import Span, merged
-from eventide.eventtime.scheduling.expensive import QueueShare
+from eventide.eventtime.scheduling.expensive import Bursts, QueueShare
 from eventide.plan.bound.rows import IDENTITY, BoundRows
 from eventide.plan.declared.rows import Queue, Sideline
 from eventide.plan.declared.window import Window
@@ -68,6 +70,11 @@ class QueueOperator(RowsOperator):
     """How many rows may still go in this round."""
     clock: int = NEVER
     credit: int = 0
+    bursts: Bursts = field(default_factory=Bursts)
+    prodded: int = NEVER
+    """The last instant of the last window that was over when it was prodded."""
+    gone: int = 0
+    """How many rows have gone in this round."""
 
     @classmethod
     def start(cls, bound: BoundRows, executor: Executor, begins: int = NEVER) -> Self:
@@ -110,7 +117,10 @@ class QueueOperator(RowsOperator):
 
     def begin(self, clock: int, budget: int) -> Self:
         """A round begins, in which about so many rows may go through."""
-        return replace(self, clock=max(clock, self.clock), budget=budget)
+        clock, bursts = max(clock, self.clock), self.bursts
+        if self.rows and self._declared.sideline is not None:
+            bursts = bursts.after_busy_round(self.gone, clock - self.clock)
+        return replace(self, clock=clock, budget=budget, bursts=bursts, gone=0)
 
     @property
     def _hole_table(self) -> pa.Table:
@@ -136,17 +146,25 @@ class QueueOperator(RowsOperator):
     def advance(self, inputs: Sequence[InputProgress], limit: int | None = None) -> tuple[Self, Output]:
         """Emit waiting rows, as many as the budget permits; holds its readers back by nothing else."""
         reached = max(self.frontier.time, least_time(one.frontier for one in inputs))
-        run = self._with_arrived()
+        run = self._with_arrived()._without_bursts()
         turn = run._turn(FOREVER if reached == FOREVER else self.budget)
         layout = output_layout(self.bound.outputs)
         waiting, new = run.waiting.take(self.executor, turn.new, run._emitted, layout)
         aside, old = run.aside.take(self.executor, turn.aside, run._emitted, layout)
         earliest = waiting.first
         time = reached if earliest is None else max(self.frontier.time, min(reached, earliest - 1))
+        gone = turn.new + turn.aside
         run = replace(
-            run, waiting=waiting, aside=aside, budget=max(0, self.budget - turn.new - turn.aside), credit=turn.credit
+            run,
+            waiting=waiting,
+            aside=aside,
+            budget=max(0, self.budget - gone),
+            credit=turn.credit,
+            gone=self.gone + gone,
         )
         run = run._with_holes() if old.rows else run
+        if run._declared.sideline is not None:
+            run = replace(run, bursts=run.bursts.since(time + 1, run._window.pane))
         return replace(run, frontier=OperatorFrontier(time, holes=run.holes)), Output.of(layout, new, old)
 
     def _emitted(self, rows: str) -> Statement:
@@ -154,9 +172,13 @@ class QueueOperator(RowsOperator):
 
     def _with_arrived(self) -> Self:
         """With the rows that have come: those of a pane that was set aside go there."""
-        waiting, aside = self.waiting, self.aside
+        waiting, aside, bursts = self.waiting, self.aside, self.bursts
         for rows in self.arrived:
             others = rows
+            if self._declared.sideline is not None and rows.rows:
+                counts = Statement(f"SELECT {self._pane} AS pane, count(*) AS n FROM found GROUP BY 1")
+                found = self.executor.table(counts, {"found": rows})
+                bursts = bursts.having({one["pane"]: one["n"] for one in found.to_pylist()})
             if self.holes and rows.rows:
                 steps = [
                     StatementStep("apart", _set_aside(IN_A_HOLE), aside.held.layout),
@@ -166,7 +188,7 @@ class QueueOperator(RowsOperator):
                 parts = self.executor.run(steps, inputs).relations
                 aside, others = aside.add(self.executor, parts["apart"]), parts["others"]
             waiting = waiting.add(self.executor, others)
-        return replace(self, waiting=waiting, aside=aside, arrived=())
+        return replace(self, waiting=waiting, aside=aside, bursts=bursts, arrived=())
 
     @property
     def _setting(self) -> pa.Table:
@@ -189,29 +211,46 @@ class QueueOperator(RowsOperator):
         return {"found": self.aside.held, "cuts": self.aside.cut_table}
 
     def set_aside(self, up_to: int, reached: int) -> Self:
-        """Set the rows aside that wait and whose windows are over and were prodded."""
+        """Set bursts aside whose windows are over and were prodded; what is behind them is no burst for that."""
         last = last_instant_over(self._declared, min(up_to, reached))
+        if last is None:
+            return self
+        run = replace(self, prodded=max(self.prodded, last))._without_bursts()
+        return replace(run, frontier=replace(run.frontier, holes=run.holes))
+
+    def _without_bursts(self) -> Self:
+        """With the bursts set aside that the queue has come to, of windows that were prodded."""
         low = self.waiting.first
-        if last is None or low is None or low > last:
+        if low is None or low > self.prodded:
+            return self
+        last = self.bursts.last_instant(low, self.prodded, self._window.pane)
+        if last is None:
             return self
         limits = self._setting.append_column("__last", pa.array([last]))
         over = f"({self.waiting.live('found')}) found CROSS JOIN limits WHERE found.__t <= limits.__last"
         inputs: Inputs = {"found": self.waiting.held, "cuts": self.waiting.cut_table, "limits": limits}
         found = self.executor.relation(_set_aside(over), inputs, self.aside.held.layout)
         waiting = self.waiting.without(self.executor, last, found.rows)
-        run = replace(self, waiting=waiting, aside=self.aside.add(self.executor, found))._with_holes()
-        return replace(run, frontier=replace(run.frontier, holes=run.holes))
+        return replace(self, waiting=waiting, aside=self.aside.add(self.executor, found))._with_holes()
 
     def _with_holes(self) -> Self:
         """With the panes of rows that are set aside now."""
         if not self.aside.count:
             return replace(self, holes=())
-        window = self._declared.window
-        assert isinstance(window, Window)
-        pane = f"__t - pmod(pmod(__t, {window.pane}) - {window.offset % window.pane}, {window.pane})"
-        statement = Statement(f"SELECT DISTINCT {pane} AS pane FROM ({self.aside.live('found')})")
+        statement = Statement(f"SELECT DISTINCT {self._pane} AS pane FROM ({self.aside.live('found')})")
         panes = sorted(self.executor.table(statement, self._aside_rows).column("pane").to_pylist())
-        return replace(self, holes=merged(Span(pane, pane + window.pane) for pane in panes))
+        return replace(self, holes=merged(Span(pane, pane + self._window.pane) for pane in panes))
+
+    @property
+    def _pane(self) -> str:
+        """The start of a row's pane, in SQL."""
+        pane, offset = self._window.pane, self._window.offset
+        return f"__t - pmod(pmod(__t, {pane}) - {offset % pane}, {pane})"
+
+    @property
+    def _window(self) -> Window:
+        assert isinstance(self._declared.window, Window)
+        return self._declared.window
 
     @property
     def _declared(self) -> Queue:
@@ -232,13 +271,17 @@ class QueueOperator(RowsOperator):
         """What is saved besides the rows, as plain data."""
         lines = {"waiting": self.waiting.saved(), "aside": self.aside.saved()}
         known = {"clock": self.clock, "credit": self.credit, "begins": self.begins}
-        return {"frontier": self.frontier.saved(), **known, **lines}
+        detection = {"prodded": self.prodded, "gone": self.gone, "bursts": self.bursts.saved()}
+        return {"frontier": self.frontier.saved(), **known, **detection, **lines}
 
     def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> Self:
         """The operator, continued from what was saved."""
         waiting = self.waiting.restored(saved["waiting"], state["waiting"])
         aside = self.aside.restored(saved["aside"], state["aside"])
         known = replace(self, clock=saved["clock"], credit=saved["credit"], begins=saved.get("begins", NEVER))
+        if "bursts" in saved:
+            bursts = Bursts.restored(saved["bursts"])
+            known = replace(known, prodded=saved["prodded"], gone=saved["gone"], bursts=bursts)
         run = replace(known, waiting=waiting, aside=aside)._with_holes()
         return replace(run, frontier=replace(OperatorFrontier.restored(saved["frontier"]), holes=run.holes))
 

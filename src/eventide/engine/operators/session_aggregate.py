@@ -35,6 +35,7 @@ from eventide.engine.relations.segments import Segments
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.plan.bound.query import BoundQuery
 from eventide.plan.bound.rows import UNTIL, slice_columns
+from eventide.plan.bound.session_gap import until
 from eventide.plan.declared.stream import WINDOW_END
 from eventide.plan.declared.window import SessionWindow
 from eventide.plan.expressions.columns import Column
@@ -70,7 +71,7 @@ class SessionAggregate(SliceAggregate):
     """Whether rows have come since it last advanced."""
 
     @classmethod
-    def start(cls, query: BoundQuery, executor: Executor, begins: int = NEVER) -> SessionAggregate:
+    def start(cls, query: BoundQuery, executor: Executor, begins: int = NEVER) -> Self:
         """A query that has seen nothing; sessions that began before `begins` are not for it."""
         return cls(query, executor, Segments(_layout(query)), Segments(_layout(query)), before(begins), begins)
 
@@ -96,7 +97,7 @@ class SessionAggregate(SliceAggregate):
         """The clock, for rows without a time of their own, and how long their session goes on."""
         window = self.query.query.window
         assert isinstance(window, SessionWindow)
-        return {"__pane": clock, UNTIL.name: clock + window.gap, "__t": clock}
+        return {"__pane": clock, UNTIL.name: until(window, self.query.stream.time_kind, clock), "__t": clock}
 
     # Rows come in
 
@@ -225,7 +226,9 @@ class SessionAggregate(SliceAggregate):
             spans = self.executor.table(Statement(spans_text(keys_of(self.query), LIVE)), {LIVE: self.slices})
             return list(zip(*(spans.column(name).to_pylist() for name in ("__start", "__end")), strict=True))
 
-        return OpenSessions(self.name, self.query.window_kind, find, self.passed)
+        window = self.query.query.window
+        assert isinstance(window, SessionWindow)
+        return OpenSessions(self.name, self.query.window_kind, find, self.passed, window.noun)
 
     # What the round record keeps
 
@@ -233,7 +236,7 @@ class SessionAggregate(SliceAggregate):
         """Plain data beside the stretches themselves."""
         return {"passed": self.passed, "begins": self.begins, "changed": self.changed}
 
-    def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> SessionAggregate:
+    def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> Self:
         """The same, continued from what was saved."""
         return replace(
             self,

@@ -110,6 +110,8 @@ class RunningOperators:
     """How many rows each operator gave to its readers, and how many seconds these took for them."""
     seconds: dict[str, float] = field(default_factory=dict)
     """How many seconds each operator took to emit."""
+    turns: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """From when to when each operator worked, by the processor's clock: its first turn to its last."""
 
     @property
     def operators(self) -> dict[str, Operator]:
@@ -134,16 +136,18 @@ class RunningOperators:
 
     def turn(self, name: str) -> bool:
         """One turn of an operator; whether it emitted a row."""
-        limit = self.step.flush_rows
-        if limit is not None and name in self.outputs and name in self.step.plan.queries:
+        limit = self.step.flush_rows if self.operators[name].may_wait else None
+        if limit is not None and name in self.outputs:
             limit = max(0, limit - self.outputs[name].final.rows)
-            if limit == 0:
+            if limit == 0 and name in self.step.plan.queries:
                 # It has emitted what it may in this round.
                 return False
         inputs = self.step.inputs(name, self.frontiers, self.ingestion)
         begun = time.perf_counter()
         output = self._advanced(name, inputs, limit)
-        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begun
+        ended = time.perf_counter()
+        self.seconds[name] = self.seconds.get(name, 0.0) + ended - begun
+        self.turns[name] = self.turns.get(name, (begun, ended))[0], ended
         self.heartbeats[name] = least_time(one.frontier for one in inputs)
         self.frontiers[name] = self.operators[name].frontier
         self.step.limits.remember(name, self.frontiers[name])

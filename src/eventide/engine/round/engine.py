@@ -53,6 +53,7 @@ from eventide.plan.declared.evolution import Consent, Evolution
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.stream import Timestamps
+from eventide.results.results import Results
 from eventide.sinks.sink import FileSink, Sink
 from eventide.storage.storage import Storage
 
@@ -99,6 +100,8 @@ class Engine:
         self.seconds: dict[str, float] = {}
         self.work: dict[str, Work] = {}
         """What every stream and operator has done since the start."""
+        self.on_results: list[Callable[[Results], None]] = []
+        """Called with the results of a query before they are committed; must not raise."""
         self.last_rows = FEW_ROWS
         self._has_run = False
         self._asker = IdlePoller(self.scheduling.timestamps)
@@ -280,15 +283,10 @@ class Engine:
         progress = state.progress(self.program, self.scheduling)
         streams = tuple(state.stream_status[one.name].with_left_out(progress, one) for one in self.program.streams)
         there = self.on_cluster()
-        work = self.work
-        queries = tuple(
-            QueryStatus.of(one, progress, name in there, work.get(name)) for name, one in state.operators.items()
-        )
+        queries = tuple(QueryStatus.of(one, progress, name in there) for name, one in state.operators.items())
         queries = self.early.with_early(queries)
-        seconds, words = dict(self.seconds), self.scheduling.words
-        return Status(
-            self.backend.name, last.number, last.clock, state.ended, streams, queries, seconds, scheduling=words
-        )
+        found = (self.backend.name, last.number, last.clock, state.ended, streams, queries)
+        return Status(*found, dict(self.seconds), scheduling=self.scheduling.words, work=self.work)
 
     # The round
 
@@ -371,8 +369,8 @@ class Engine:
         self.early.begin()
         placed = self.on_cluster()
         self.reducers = {
-            stream.name: Reducer.of(stream, [way.bound for way in self.plan.ways_from(stream.name)], placed)
-            for stream in self.program.streams
+            together[0].name: Reducer.of(together[0], [way.bound for way in self.plan.ways_from_all(together)], placed)
+            for together in self.program.reduced_together
         }
 
     def on_cluster(self) -> frozenset[str]:

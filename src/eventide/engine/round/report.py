@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from eventide.engine.operators.operator import Work
 from eventide.eventtime.arrivals import Arrivals
+from eventide.eventtime.instant import Instants
 from eventide.results.results import Results
 
 STEPS = ("reduce", "heartbeats", "advance", "prod", "emit", "commit")
@@ -38,6 +39,29 @@ class RoundInput:
     ending: bool = False
 
 
+Stretch = tuple[float, float]
+"""From when to when, in seconds after the beginning of a round."""
+
+
+@dataclass(frozen=True)
+class RoundTimes:
+    """When a round began, in seconds since 1970, and when its steps, and the streams and operators in them, worked.
+
+    A stream works while it is read, an operator from the beginning of its first turn to the end of its last one.
+
+    >>> RoundTimes(100.0, {"heartbeats": (0.0, 0.5)}, {"q": (0.5, 2.0)}).done("q")
+    102.0
+    """
+
+    began: float = 0.0
+    steps: Mapping[str, Stretch] = field(default_factory=dict)
+    turns: Mapping[str, Stretch] = field(default_factory=dict)
+
+    def done(self, name: str, step: str = "advance") -> float:
+        """When a stream or operator was done; where it had no turn, when the step was over in which it could have."""
+        return self.began + (self.turns.get(name) or self.steps.get(step, (0.0, 0.0)))[1]
+
+
 @dataclass(frozen=True)
 class RoundReport:
     """A round that was committed: its results by query, how many rows came to each operator, how many were late by
@@ -45,7 +69,8 @@ class RoundReport:
 
     `rows` is how many rows of streams were read, wanted or not; `ending`: it was the last round of a bounded run.
     `work` is that of each stream and operator, `sinks` the seconds that the sink of each query took. `arrivals` are the
-    cells of each stream that had rows, `late_by_source` counts late rows that the driver has seen.
+    cells of each stream that had rows, `late_by_source` counts late rows that the driver has seen, `by_source` has the
+    heartbeats of each stream's sources.
     """
 
     number: int
@@ -62,6 +87,8 @@ class RoundReport:
     sinks: Mapping[str, float] = field(default_factory=dict)
     arrivals: Mapping[str, Arrivals] = field(default_factory=dict)
     late_by_source: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    times: RoundTimes = field(default_factory=RoundTimes)
+    by_source: Mapping[str, Instants] = field(default_factory=dict)
 
     def late_rows(self) -> int:
         """Rows that went to the late table."""

@@ -86,10 +86,9 @@ def results_of(
 ) -> Results:
     """What an operator has emitted in a round as results, and early ones after them, which are with the driver."""
     shown = shown_heartbeat(heartbeat)
-    both = ((Kind.FINAL, output.final), (Kind.REVISED, output.revised))
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for kind, rows in both:
+        for kind, rows in output.by_kind:
             for part in rows.parts:
                 for table in executor.batches(part):
                     yield from result_table(name, kind, round, shown, schema, table).to_batches()
@@ -98,7 +97,7 @@ def results_of(
 
     def pieces() -> Iterator[ResultPiece]:
         storage = executor.files.checkpoint.storage
-        for kind, rows in both:
+        for kind, rows in output.by_kind:
             shape = partial(result_table, name, kind, round, shown, schema)
             for part in rows.parts:
                 if part.table is not None:
@@ -113,14 +112,14 @@ def results_of(
         constants = one_row(round=round, heartbeat=shown)
         frames = [
             executor.frame(result_text(name, kind, schema, rows.layout), {"emitted": rows, "constants": constants})
-            for kind, rows in both
+            for kind, rows in output.by_kind
             if rows.parts
         ]
         frames += [executor.frame(_typed_text(schema), {"early": table}) for table in early]
         return reduce(lambda one, other: one.unionByName(other), frames)
 
-    rows = output.final.rows + output.revised.rows + sum(table.num_rows for table in early)
-    if "cluster" not in (output.final.place, output.revised.place):
+    rows = sum(one.rows for _, one in output.by_kind) + sum(table.num_rows for table in early)
+    if "cluster" not in (one.place for _, one in output.by_kind):
         return Results(name, round, rows, schema, batches, key=key)
     return Results(name, round, rows, schema, batches, frame, SparkParts(pieces()), key)
 

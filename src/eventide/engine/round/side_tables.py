@@ -143,7 +143,7 @@ def late_rows_text(query: BoundQuery, sql: str, own: bool, of_windows: bool) -> 
 def lost_values(executor: Executor, query: BoundQuery, output: Output, round: int) -> Relation | None:
     """Values of results that are missing (a sum that does not fit its type), one row each, or None."""
     reasons = []
-    for row in _lost(executor, (output.final, output.revised), bool(query.checks)):
+    for row in _lost(executor, (rows for _, rows in output.by_kind), bool(query.checks)):
         groups = "".join(f", {key.name}={row[key.name]}" for key in query.keys)
         where = f"query {query.query.name}, window {row['window_start']} to {row['window_end']}"
         reasons.append(f"{row['__lost']} ({where}{groups})")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,11 +23,11 @@ from eventide.engine.relations.relation import Relation
 from eventide.engine.round.advance import RunningOperators
 from eventide.engine.round.heartbeats import HeartbeatStep, Ingestion
 from eventide.engine.round.reduce import Reduction
-from eventide.engine.round.report import RoundInput, RoundReport
+from eventide.engine.round.report import RoundInput, RoundReport, RoundTimes, Stretch
 from eventide.engine.round.results import results_of, schema_of
 from eventide.engine.round.side_tables import LATE, REJECTS, late_by_source, reasons_of
 from eventide.plan.declared.query import added_columns
-from eventide.results.accuracy import WINDOW
+from eventide.plan.declared.stream import Stream
 from eventide.results.results import Results
 
 if TYPE_CHECKING:
@@ -46,13 +46,14 @@ class RoundSteps:
     def run(self, given: RoundInput) -> RoundReport:
         """The steps of a round, in their order."""
         engine = self.engine
-        seconds: dict[str, float] = {}
+        began, origin = time.time(), time.perf_counter()
+        worked: dict[str, Stretch] = {}
 
         @contextmanager
         def step(name: str) -> Iterator[None]:
             started = time.perf_counter()
             yield
-            seconds[name] = time.perf_counter() - started
+            worked[name] = started, time.perf_counter()
             engine.observer(given.number, name)
 
         engine.executor.files.begin(given.number)
@@ -74,8 +75,8 @@ class RoundSteps:
             reasons = reasons_of(engine.executor, rejected.values())
         with step("commit"):
             self._commit(given, advanced, early, results)
-        engine.seconds = seconds
-        rows = sum(one.cells.rows for one in reductions.values())
+        engine.seconds = seconds = {name: end - start for name, (start, end) in worked.items()}
+        rows = sum(reductions[one.name].cells.rows for one in engine.program.inputs if one.name in reductions)
         if reductions:
             engine.last_rows = rows
         for name in given.budgets:
@@ -100,44 +101,54 @@ class RoundSteps:
             sinks,
             {name: one for name in reductions if (one := engine.streams[name].arrivals) is not None},
             late_by_source(ingestion.late),
+            RoundTimes(began, _since(origin, worked), _since(origin, {**reading, **advanced.turns})),
+            {name: beats.by_source for name, beats in ingestion.heartbeats.items()},
         )
 
-    def _reduce(self, given: RoundInput) -> tuple[dict[str, Reduction], dict[str, float]]:
-        """What was read of each stream, and the seconds that it took."""
+    def _reduce(self, given: RoundInput) -> tuple[dict[str, Reduction], dict[str, Stretch]]:
+        """What was read of each stream, and from when to when."""
         engine = self.engine
         engine.backend.bring(given.rows, few=engine.last_rows < FEW_ROWS)
-        names = [stream.name for stream in engine.program.streams if stream.name in given.rows]
+        groups = [group for group in engine.program.reduced_together if group[0].rows_of in given.rows]
 
-        seconds: dict[str, float] = {}
+        reading: dict[str, Stretch] = {}
 
-        def reduced(name: str) -> Reduction:
-            started = time.perf_counter()
-            operators = {way.name: engine.state.operators[way.step] for way in engine.plan.ways_from(name)}
+        def reduced(group: tuple[Stream, ...]) -> Reduction:
+            started, name = time.perf_counter(), group[0].name
+            operators = {way.name: engine.state.operators[way.step] for way in engine.plan.ways_from_all(group)}
             reduction = engine.reduce_step.run(
                 engine.reducers[name], operators, engine.streams[name], given.clock, given.number
             )
-            seconds[name] = time.perf_counter() - started
+            reading[name] = started, time.perf_counter()
             return reduction
 
-        found = engine.backend.together([partial(reduced, name) for name in names])
-        return dict(zip(names, found, strict=True)), seconds
+        found: dict[str, Reduction] = {}
+        for group, one in zip(groups, engine.backend.together([partial(reduced, g) for g in groups]), strict=True):
+            found[group[0].name] = one
+            for twin in group[1:]:
+                found[twin.name], reading[twin.name] = replace(one, rejected=()), reading[group[0].name]
+        return found, reading
 
     def _heartbeats(self, given: RoundInput, reductions: Mapping[str, Reduction]) -> Ingestion:
         engine = self.engine
-        operators = dict(engine.state.operators)
-        for name, budget in given.budgets.items():
-            operators[name] = operators[name].begin(given.clock, budget)
+        operators = {
+            name: operator.begin(given.clock, given.budgets.get(name, 0))
+            for name, operator in engine.state.operators.items()
+        }
         polling, last = engine.scheduling.timestamps, engine.state.clock
         step = HeartbeatStep(engine.plan, engine.streams, engine.executor, engine.state.reached, polling, last)
         return step.run(given, reductions, operators)
 
     @staticmethod
     def _work(
-        reductions: Mapping[str, Reduction], reading: Mapping[str, float], advanced: RunningOperators
+        reductions: Mapping[str, Reduction], reading: Mapping[str, Stretch], advanced: RunningOperators
     ) -> dict[str, Work]:
         """What was done for each stream and operator; out of a stream come the rows that its readers want."""
         rows_in, wanted = advanced.ingestion.rows_in, advanced.ingestion.wanted
-        found = {name: Work(one.cells.rows, wanted.get(name, 0), reading[name]) for name, one in reductions.items()}
+        found = {
+            name: Work(one.cells.rows, wanted.get(name, 0), reading[name][1] - reading[name][0])
+            for name, one in reductions.items()
+        }
         for name, seconds in advanced.seconds.items():
             found[name] = Work(rows_in.get(name, 0), advanced.outputs[name].final.rows, seconds)
         return found
@@ -159,7 +170,7 @@ class RoundSteps:
             schema = pa.schema([*schema, *((column, pa.float64()) for column in added)])
         shown = [table.select(schema.names).cast(schema) for table in early]
         heartbeat, output = advanced.heartbeats[name], advanced.outputs[name]
-        key = () if bound is None else (*WINDOW, *(one.name for one in bound.keys))
+        key = () if bound is None else bound.result_key
         return results_of(engine.executor, name, schema, advanced.round, heartbeat, output, shown, key)
 
     def _emit(
@@ -173,6 +184,8 @@ class RoundSteps:
         engine = self.engine
         seconds: dict[str, float] = {}
         for name, shown in results.items():
+            for look in engine.on_results:
+                look(shown)
             if name in engine.sinks:
                 started = time.perf_counter()
                 engine.sinks[name].emit(shown)
@@ -199,3 +212,8 @@ class RoundSteps:
         engine.early.commit(early, states)
         if engine.on_cluster() != placed:
             engine.write_statements()
+
+
+def _since(origin: float, worked: Mapping[str, Stretch]) -> dict[str, Stretch]:
+    """Readings of the processor's clock as seconds after one of them."""
+    return {name: (start - origin, end - origin) for name, (start, end) in worked.items()}

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, SavedPolicy, SavedState
+from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, SavedPolicy, SavedState, Snapshot
 from eventide.eventtime.instant import NEVER, Instants, shift, shift_all
 from eventide.eventtime.reason import LeftOut, Reason
 
@@ -104,7 +104,6 @@ class DelayQuantileGenerator(SavedGenerator):
     """Remembers the latest delays, oldest first, with a number of rows each."""
 
     KIND = "delay_quantile"
-    VERSION = 2
     SAVED = ("_delays", "_clock", "_sources", "_ratchet")
 
     def __init__(self, policy: DelayQuantile) -> None:
@@ -113,6 +112,17 @@ class DelayQuantileGenerator(SavedGenerator):
         self._clock = NEVER
         self._sources = 0
         self._ratchet = Ratchet()
+
+    def snapshot(self) -> Snapshot:
+        """Everything needed to go on; delays and their rows side by side, as checkpoints have them."""
+        found = super().snapshot()
+        latest = found.pop("delays")
+        return found | {"delays": latest["values"], "rows": latest["rows"]}
+
+    def restore(self, saved: Snapshot) -> None:
+        """Go on from what `snapshot` described."""
+        self.check(saved)
+        super().restore({**saved, "delays": {"values": saved["delays"], "rows": saved["rows"]}})
 
     def observe(self, arrivals: Arrivals) -> None:
         """Learn the delays of a round and forget the oldest."""

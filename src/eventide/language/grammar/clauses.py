@@ -11,12 +11,15 @@ from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from eventide.language.grammar.clause_words import BEGINNINGS, WRAPPED, Parts, opening
-from eventide.language.grammar.nodes import Amount, Clause, Secret
+from eventide.language.grammar.nodes import Amount, Clause, CreateAlert, Secret
 from eventide.language.grammar.spelling import QUOTAS, TYPES, UNITS, meant_by, nearest, not_closed
 from eventide.plan.expressions.spark_dialect import Spark4
 
 FOREVER = "FOREVER"
 """In the place of a length: for as long as the query runs."""
+
+BEHIND_A_SHARE = ("AND", "OR", "FOR")
+"""Behind `5%` in a condition; behind a sign of division there would be a value."""
 
 ATTACHED = re.compile(r"(\d+(?:\.\d*)?)([A-Za-z]+)")
 
@@ -31,6 +34,9 @@ class MisreadError(ParseError):
 
 class ClauseParser(Spark4.Parser):
     """Spark's parser, and how the parts of clauses are read."""
+
+    _amounts = False
+    """Whether numbers may have units."""
 
     def raise_error(self, message: str, token: Any = None) -> None:
         """Say what is wrong at a token; by default at the one that could not be read."""
@@ -262,6 +268,32 @@ class ClauseParser(Spark4.Parser):
         if self._match(TokenType.NUMBER):
             return self.expression(exp.Literal(this=self._prev.text, is_string=True), self._prev)
         return self._parse_text() if self._curr.token_type is TokenType.STRING else self._parse_name()
+
+    def _parse_alert(self, name: exp.Expr) -> CreateAlert:
+        """`name ON speeds WHEN lag > 30 seconds OR late_ratio > 0.5% FOR 1 minute`."""
+        self._expect("ON")
+        target = self._parse_name()
+        self._expect("WHEN")
+        at, self._amounts = self._curr, True
+        condition = self._parse_disjunction()
+        self._amounts = False
+        if not isinstance(condition, exp.Expr):
+            self._refuse("expected a condition, such as lag > 30 seconds", (), at)
+        lasting = self._parse_amount() if self._match_text_seq("FOR") else None
+        return CreateAlert(this=name, of=target, expression=condition, lasting=lasting)
+
+    def _parse_unary(self) -> exp.Expr | None:
+        return self._parse_amount() if self._amounts and self._at_amount() else super()._parse_unary()
+
+    def _at_amount(self) -> bool:
+        """Whether a number with a unit is next: of a length, or a share; `5 % x` is a remainder."""
+        if not self._curr or self._curr.token_type is not TokenType.NUMBER or not self._next:
+            return False
+        if self._next.token_type is TokenType.MOD:
+            after = self._tokens[self._index + 2 : self._index + 3]
+            return not after or after[0].token_type is TokenType.R_PAREN or after[0].text.upper() in BEHIND_A_SHARE
+        joined = self._next.start == self._curr.start
+        return self._next.text.lower() in UNITS or (joined and self._next.token_type is TokenType.DCOLON)
 
     def _parse_setting_name(self) -> str:
         words = [self._parse_name().name]

@@ -1,9 +1,9 @@
 """The dialect: Spark's, and on this page all that we add to it.
 
 Statements: CREATE STREAM, CREATE QUERY, `Query name: SELECT`, CREATE BOUNDS, CREATE INTERFACE SET, CREATE FUNCTION,
-DROP, SHOW, EXPLAIN, SET. In a SELECT: a window in brackets behind a stream, or `WINDOW [...]` before or after WHERE;
-`[interface].stream`; Gigascope's OUTER_JOIN before FROM; a name for an expression in GROUP BY; `word foundIn(text)` for
-`foundIn(word, text)`; behind it, PROD and when, STATE TTL, CLOSE BY SOURCE, EMIT and INTO.
+CREATE ALERT, DROP, SHOW, EXPLAIN, SET. In a SELECT: a window in brackets behind a stream, or `WINDOW [...]` before or
+after WHERE; `[interface].stream`; Gigascope's OUTER_JOIN before FROM; a name for an expression in GROUP BY; `word
+foundIn(text)` for `foundIn(word, text)`; behind it, PROD and when, STATE TTL, CLOSE BY SOURCE, EMIT and INTO.
 
 >>> read("select Max(speed) from S Window[Range=30 Second, Slide=10 Second]").sql(EVENTIDE)
 'SELECT MAX(speed) FROM S [RANGE 30 second SLIDE 10 second]'
@@ -55,6 +55,7 @@ STATEMENTS = (
     "CREATE BOUNDS",
     "CREATE INTERFACE SET",
     "CREATE FUNCTION",
+    "CREATE ALERT",
     "SELECT",
     "DROP",
     "SHOW",
@@ -106,6 +107,8 @@ class Eventide(Spark4):
                 return CreateInterfaces(this=name, expressions=self._parse_csv(self._parse_name))
             if self._match_text_seq("CREATE", "FUNCTION"):
                 return CreateFunction(this=self._parse_name(), clauses=self._parse_each(FUNCTION_CLAUSES))
+            if self._match_text_seq("CREATE", "ALERT"):
+                return self._parse_alert(self._parse_name())
             if self._match_text_seq("CREATE", "QUERY"):
                 name = self._parse_name()
                 self._expect("AS")
@@ -131,8 +134,8 @@ class Eventide(Spark4):
                 return self._parse_query(None)
             if self._match_text_seq("CREATE"):
                 self._refuse(
-                    "expected STREAM, TABLE, QUERY, BOUNDS, INTERFACE SET or FUNCTION",
-                    ("STREAM", "TABLE", "QUERY", "BOUNDS", "INTERFACE", "FUNCTION"),
+                    "expected STREAM, TABLE, QUERY, BOUNDS, INTERFACE SET, FUNCTION or ALERT",
+                    ("STREAM", "TABLE", "QUERY", "BOUNDS", "INTERFACE", "FUNCTION", "ALERT"),
                 )
             self._refuse(f"expected a statement: {', '.join(STATEMENTS)}", STATEMENTS)
 

@@ -157,6 +157,18 @@ class CreateFunction(EventideNode):
         return " ".join((f"CREATE FUNCTION {write(self.this)}", *map(write, self.args["clauses"])))
 
 
+class CreateAlert(EventideNode):
+    """`CREATE ALERT name ON of WHEN condition FOR lasting`."""
+
+    arg_types = {"this": True, "of": True, "expression": True, "lasting": False}  # noqa: RUF012
+
+    def words(self, write: Callable[[Any], str]) -> str:
+        """The statement as text."""
+        lasting = self.args.get("lasting")
+        until = "" if lasting is None else f" FOR {write(lasting)}"
+        return f"CREATE ALERT {write(self.this)} ON {write(self.args['of'])} WHEN {write(self.expression)}{until}"
+
+
 class Order(EventideNode):
     """`DROP QUERY q`, `SHOW STREAMS`, `EXPLAIN q`, `SET k = v`: a verb, perhaps a kind, and what it is about."""
 

@@ -79,6 +79,13 @@ class FunctionStatement(ScriptStatement):
 
 
 @dataclass(frozen=True)
+class AlertStatement(ScriptStatement):
+    """`CREATE ALERT name ON of WHEN condition`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class DropStatement(ScriptStatement):
     """`DROP QUERY name` or `DROP STREAM name`; `kind` is `query` or `stream`."""
 

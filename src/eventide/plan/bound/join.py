@@ -31,15 +31,18 @@ from math import ceil, lcm
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.eventtime.instant import EDGE
+from eventide.eventtime.instant import EDGE, FOREVER, NEVER
 from eventide.plan.bound.join_inputs import (
     LEFT,
     PREFIXES,
     RIGHT,
     STAMP,
+    TIME_TYPES,
     BandValue,
     JoinNames,
+    RowValue,
     TemporalAttribute,
+    WholeBand,
     attribute,
     meeting,
     names_of,
@@ -55,21 +58,6 @@ from eventide.plan.declared.window import Window
 from eventide.plan.expressions.columns import Column
 from eventide.plan.expressions.parse import aggregates_in, check_columns, columns_in, parsed
 from eventide.plan.expressions.spark_types import common
-
-
-@dataclass(frozen=True)
-class WholeBand:
-    """A band in whole numbers: the value of each side, and low <= right - left <= high."""
-
-    left: BandValue
-    right: BandValue
-    low: int
-    high: int
-
-    @property
-    def values(self) -> tuple[BandValue, BandValue]:
-        """The values of both sides."""
-        return self.left, self.right
 
 
 @dataclass(frozen=True)
@@ -159,22 +147,25 @@ class BoundJoin:
         time, of_column = self.ports[side].stream.time, own[carried.column]
         end = None if time is None else own[time]
         dated = [
-            (band, known)
+            (mine, its, reach, least_of)
             for band in self.bands
-            if band.values[side].column == time and (known := _at_least(band.values[other].column, theirs)) is not None
+            if (mine := band.temporal(side)) is not None
+            and (its := band.temporal(other)) is not None
+            and (reach := band.end_of(side)) is not None
+            and mine.column == time
+            and (least_of := _at_least(its.column, theirs)) is not None
         ]
         if of_column is None or end is None or not dated:
             return None
         # The time column of a stream is its time; that of results is one later.
         ahead = int(end(0))
 
-        def reached(band: WholeBand, known: Least, t: int) -> int:
+        def reached(mine: BandValue, its: BandValue, reach: int, known: Least, t: int) -> int:
             """The first time of a partner of a row of the other side that has time t."""
-            least = band.values[other].of(known(t)) + (-band.high if side == LEFT else band.low)
-            return band.values[side].first(least, t) - ahead
+            return mine.first(its.of(known(t)) - reach, t) - ahead
 
         def least(t: int) -> int:
-            since = min(t, max(reached(band, known, t) for band, known in dated))
+            since = min(t, max(reached(*one, t) for one in dated))
             return ceil(carried.attribute.value(ceil(of_column(since))))
 
         return least
@@ -213,6 +204,12 @@ def bind_join(
     if by_time:
         _check_scales(join, left.time_kind, right.time_kind, left.name, right.name)
     bands = tuple(_reach(join, band, (left, right), type_of, by_time) for band in join.bands)
+    for side, given in ((LEFT, join.left), (RIGHT, join.right)):
+        if all(band.end_of(side) is None for band in bands):
+            raise DeclarationError(
+                f"join {join.name!r} could never let go of a row of {given.alias!r}: no band says until when its "
+                "partners come"
+            )
     keys = _keys(join, (left, right), type_of)
     names = names_of(join, left, right)
     both = meeting(join, left, right)
@@ -262,6 +259,8 @@ def _reach(
     type_of: TypeOf,
     by_time: bool,
 ) -> WholeBand:
+    if not band.is_closed and (bounded := _by_a_row(join, band, streams, type_of)) is not None:
+        return bounded
     left, right = (
         _attribute(join, stream, sql, type_of) for stream, sql in zip(streams, (band.left, band.right), strict=True)
     )
@@ -274,12 +273,53 @@ def _reach(
             "relate attributes that both grow, or both fall"
         )
     whole = lcm(left.denominator, right.denominator)
-    low, high = band.low * whole, band.high * whole
     if not left.temporal.increasing:
-        whole, low, high = -whole, -high, -low
-    if max(abs(low), abs(high)) > EDGE:
+        whole = -whole
+    low, high = (None if end is None else end * whole for end in (band.low, band.high))
+    if whole < 0:
+        low, high = high, low
+    return _with_ends(join, band, left.value(whole), right.value(whole), low, high)
+
+
+def _by_a_row(join: Join, band: Band, streams: tuple[Stream, Stream], type_of: TypeOf) -> WholeBand | None:
+    """The band where the side that its one end bounds says itself where that is; None where time tells both sides."""
+    own = LEFT if band.low is None else RIGHT
+    texts = (band.left, band.right)
+    if _is_temporal(join, streams[own], texts[own]):
+        return None
+    found = _attribute(join, streams[1 - own], texts[1 - own], type_of)
+    if not found.temporal.increasing or found.denominator != 1:
+        raise DeclarationError(
+            f"join {join.name!r}: {texts[1 - own]!r} is compared with what a row says, so it must grow with time, in "
+            "whole numbers"
+        )
+    type = _checked(join, streams[own], texts[own], "band", type_of)
+    value = RowValue.of(join.name, streams[own], texts[own], type)
+    kind = TimeKind.TIMESTAMP if type in TIME_TYPES else TimeKind.SEQUENCE
+    kinds = (kind, _scale(found)) if own == LEFT else (_scale(found), kind)
+    _check_scales(join, *kinds, band.left, band.right)
+    if own == LEFT:
+        return _with_ends(join, band, value, found.value(1), None, band.high)
+    return _with_ends(join, band, found.value(1), value, band.low, None)
+
+
+def _is_temporal(join: Join, stream: Stream, sql: str) -> bool:
+    expression = parsed(sql, f"a band of join {join.name!r}")
+    stamp = [] if stream.time is not None else [STAMP]
+    named = [name for name in columns_in(expression) if name in (*time_columns(stream), *stamp)]
+    return any(temporal(expression, name, _kind_of(stream, name)) is not None for name in named)
+
+
+def _kind_of(stream: Stream, name: str) -> TimeKind:
+    return (None if name == STAMP else kind_of(stream.column(name))) or TimeKind.TIMESTAMP
+
+
+def _with_ends(
+    join: Join, band: Band, left: BandValue | RowValue, right: BandValue | RowValue, low: int | None, high: int | None
+) -> WholeBand:
+    if max(abs(low or 0), abs(high or 0)) > EDGE:
         raise DeclarationError(f"join {join.name!r}: the band from {band.low} to {band.high} reaches beyond all times")
-    return WholeBand(left.value(whole), right.value(whole), low, high)
+    return WholeBand(left, right, NEVER if low is None else low, FOREVER if high is None else high)
 
 
 def _attribute(join: Join, stream: Stream, sql: str, type_of: TypeOf) -> TemporalAttribute:

@@ -40,7 +40,7 @@ from math import ceil, lcm
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.eventtime.instant import EDGE
+from eventide.eventtime.instant import EDGE, FOREVER, NEVER
 from eventide.plan.bound.query import instant_of, instant_sql
 from eventide.plan.bound.rows import output_columns
 from eventide.plan.declared.join import Join
@@ -166,6 +166,11 @@ class BandValue:
     factor: int
     sql: str
 
+    @property
+    def timed(self) -> BandValue | None:
+        """The value as one that time tells."""
+        return self
+
     def of(self, instant: int | Fraction) -> int:
         """The value where the column that carries time has this value."""
         # A column that carries time is whole; its least value need not be.
@@ -190,6 +195,74 @@ class BandValue:
         except OverflowError:
             # The calendar has a beginning; nothing is before it.
             return True
+
+
+@dataclass(frozen=True)
+class RowValue:
+    """The whole number that a row says itself, of which time says nothing; a band compares it as a `BandValue`."""
+
+    sql: str
+    timed: None = None
+    """Time does not tell it."""
+
+    @classmethod
+    def of(cls, join: str, stream: Stream, sql: str, type: str) -> RowValue:
+        """The value of an expression of this type.
+
+        >>> from eventide.plan.declared.stream import columns
+        >>> stream = Stream("r", columns("ts TIMESTAMP, till DATE"), time="ts")
+        >>> RowValue.of("j", stream, "till", "DATE").sql
+        '(CAST(unix_date(till) AS BIGINT) * 86400000000)'
+        """
+        if type not in WHOLE_TYPES:
+            raise DeclarationError(
+                f"join {join!r}: {sql!r} of {stream.name!r} is {type}, which bounds no time: make it a TIMESTAMP, or a "
+                "whole number where times are numbers"
+            )
+        return cls(instant_of(sql, type))
+
+
+TIME_TYPES = ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE")
+WHOLE_TYPES = (*TIME_TYPES, "BIGINT", "INT", "SMALLINT", "TINYINT")
+"""What a row may say that bounds times."""
+
+
+@dataclass(frozen=True)
+class WholeBand:
+    """A band in whole numbers: the value of each side, and low <= right - left <= high.
+
+    An end that is open is NEVER or FOREVER.
+    """
+
+    left: BandValue | RowValue
+    right: BandValue | RowValue
+    low: int
+    high: int
+
+    @property
+    def values(self) -> tuple[BandValue | RowValue, BandValue | RowValue]:
+        """The values of both sides."""
+        return self.left, self.right
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether both ends are known."""
+        return self.low != NEVER and self.high != FOREVER
+
+    def end_of(self, side: int) -> int | None:
+        """By how much the partners of a row of the side are ahead of it at most; None where that is open.
+
+        >>> a = RowValue("a")
+        >>> WholeBand(a, a, NEVER, 3).end_of(LEFT), WholeBand(a, a, NEVER, 3).end_of(RIGHT)
+        (3, None)
+        """
+        if side == LEFT:
+            return None if self.high == FOREVER else self.high
+        return None if self.low == NEVER else -self.low
+
+    def temporal(self, side: int) -> BandValue | None:
+        """The value of a side; None where only the row knows it."""
+        return self.values[side].timed
 
 
 @dataclass(frozen=True)

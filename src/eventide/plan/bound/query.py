@@ -17,13 +17,13 @@ from sqlglot import exp
 
 from eventide.errors import DeclarationError
 from eventide.plan.bound.aggregates import of_one_row, over_rows, split_together
-from eventide.plan.bound.session_gap import check_gap, gap_number
+from eventide.plan.bound.session_gap import check_gap, gap_sql
 from eventide.plan.bound.window_edges import EDGES, IN_RESULTS, edges_of, items_with_edges
 from eventide.plan.declared.query import Named, Query
 from eventide.plan.declared.rows import sampled
 from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, Derived, Least, Stream, TimeKind
 from eventide.plan.declared.temporal import least_of
-from eventide.plan.declared.window import LONGEST_GAP, RowWindow, SameWindow, SessionWindow, Window
+from eventide.plan.declared.window import RowWindow, SameWindow, SessionWindow, Window
 from eventide.plan.expressions.aggregate_call import Partial, Split, call_from, order_key
 from eventide.plan.expressions.columns import Column, quoted
 from eventide.plan.expressions.parse import aggregates_in, check_columns, columns_in, outside_aggregates, parsed
@@ -115,12 +115,13 @@ class BoundQuery:
     def gap(self) -> str | None:
         """For a row, how long after it its session goes on, as SQL of a whole number; None without sessions."""
         window = self.query.window
-        if not isinstance(window, SessionWindow):
-            return None
-        if window.by is None:
-            return f"CAST({window.gap} AS BIGINT)"
-        number = f"CAST({gap_number(window.by, self.stream.time_kind)} AS BIGINT)"
-        return f"CASE WHEN {number} > {LONGEST_GAP} THEN {LONGEST_GAP} ELSE {number} END"
+        return gap_sql(window, self.stream.time_kind) if isinstance(window, SessionWindow) else None
+
+    @property
+    def result_key(self) -> tuple[str, ...]:
+        """The columns by which a result takes the place of an earlier one: of values that change, the groups alone."""
+        groups = tuple(key.name for key in self.keys)
+        return (groups or ("query",)) if self.query.changes else (WINDOW_START, WINDOW_END, *groups)
 
     @property
     def window_kind(self) -> TimeKind:

@@ -24,8 +24,10 @@ from fractions import Fraction
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
+from eventide.eventtime.instant import EDGE
 from eventide.plan.declared.stream import Stream, TimeKind, Timestamps
 from eventide.plan.declared.temporal import FIXED
+from eventide.plan.declared.window import LAST_INSTANT, LONGEST_GAP, AnyWindow, SessionWindow
 from eventide.plan.expressions.columns import WHOLE_NUMBERS
 from eventide.plan.expressions.parse import aggregates_in, parsed
 from eventide.plan.expressions.spark_dialect import SPARK
@@ -38,6 +40,41 @@ def gap_number(by: str, kind: TimeKind) -> str:
         raise DeclarationError(f"the gap {by} of a session is an aggregate: each row has a gap of its own")
     found = tree if kind is TimeKind.SEQUENCE else _in_micros(tree)
     return str(found.sql(SPARK))
+
+
+def gap_sql(window: SessionWindow, kind: TimeKind) -> str:
+    """For a row, how long after it its session goes on, as SQL of a whole number."""
+    if window.by is None:
+        return f"CAST({window.gap} AS BIGINT)"
+    number = f"CAST({gap_number(window.by, kind)} AS BIGINT)"
+    return f"CASE WHEN {number} > {LONGEST_GAP} THEN {LONGEST_GAP} ELSE {number} END"
+
+
+def last_end(window: AnyWindow, kind: TimeKind) -> int | None:
+    """Where a window ends that ends only when all is over; None where windows end before.
+
+    >>> from eventide.plan.declared.stream import TimeKind
+    >>> from eventide.plan.declared.window import LifeWindow
+    >>> last_end(LifeWindow(LONGEST_GAP), TimeKind.SEQUENCE), last_end(LifeWindow(5), TimeKind.SEQUENCE)
+    (2000000000000000000, None)
+    """
+    if not isinstance(window, SessionWindow) or not window.endless:
+        return None
+    return EDGE if kind is TimeKind.SEQUENCE else LAST_INSTANT
+
+
+def until(window: SessionWindow, kind: TimeKind, time: int) -> int:
+    """When the session of a row of this time is over, if no other row comes and its gap is that of all."""
+    end = last_end(window, kind)
+    return time + window.gap if end is None else max(end, time + 1)
+
+
+def until_sql(window: SessionWindow, kind: TimeKind) -> str:
+    """The same as SQL for a row at `__t`, whatever its gap."""
+    end = last_end(window, kind)
+    if end is None:
+        return f"__t + {gap_sql(window, kind)}"
+    return f"CASE WHEN __t < {end} THEN CAST({end} AS BIGINT) ELSE __t + 1 END"
 
 
 def check_gap(by: str, stream: Stream, type_of: Callable[[str], str], owner: str) -> None:

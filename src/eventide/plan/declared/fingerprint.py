@@ -40,7 +40,7 @@ from eventide.errors import CheckpointError
 from eventide.plan.declared.program import Program, Step
 from eventide.plan.declared.query import OrderBy
 from eventide.plan.declared.stream import Stream
-from eventide.plan.declared.window import GrowingWindow, RowWindow, SameWindow, SessionWindow, Window
+from eventide.plan.declared.window import GrowingWindow, LifeWindow, RowWindow, SameWindow, SessionWindow, Window
 
 Json = dict[str, Any]
 
@@ -50,6 +50,7 @@ WINDOWS = {
     GrowingWindow: "a span of time that grows",
     RowWindow: "a count of rows",
     SessionWindow: "the sessions of a group",
+    LifeWindow: "the life of its state",
     SameWindow: "that of the query it reads",
 }
 SQL_FIELDS = ("where", "having")
@@ -63,6 +64,7 @@ WORDS = {
     "punctuation": "the column of its promises",
     "prods": "the column of its prods",
     "table": "how it is a table",
+    "twin_of": "whose rows it has",
     "table.refresh": "REFRESH EVERY",
     "computed": "what its columns are computed by",
     "future": "what happens to rows of the future",
@@ -80,7 +82,7 @@ WORDS = {
     "window.over": "its window",
     "window.range": "RANGE",
     "window.slide": "SLIDE",
-    "window.gap": "the gap of its sessions",
+    "window.gap": "the gap of its sessions, or STATE TTL",
     "window.by": "the gap of its sessions",
     "window.offset": "the offset of its windows",
     "window.empty": "whether it shows empty windows",
@@ -139,15 +141,15 @@ def _stream(stream: Stream) -> Json:
     # Users write their own: the text of a policy says what was declared; where it lay in memory is no part of that.
     data["policy"] = ADDRESS.sub("", repr(stream.policy))
     data["input"] = stream.input.format if stream.input else None
-    for later in ("known", "table", "computed", "removed"):
+    for later in ("known", "table", "computed", "removed", "twin_of"):
         data = data if getattr(stream, later) else _without(data, later)
     return data
 
 
 def _step(step: Step) -> Json:
-    # Prods change no state, and queues no answer: whoever wants other early answers may go on with the same.
+    # Prods and EMIT CHANGES change no state, and queues no answer: whoever wants other answers may go on with the same.
     data: Json = _as_data(step)
-    for free in ("name", "prods", "room", "sideline"):
+    for free in ("name", "prods", "changes", "room", "sideline"):
         data = _without(data, free)
     # Records of before this could be said do not have it.
     return data if data.get("simultaneous") else _without(data, "simultaneous")

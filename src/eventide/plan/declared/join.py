@@ -6,11 +6,13 @@ temporal attributes f and g of the two sides: an epoch join `l.t/60 = r.t/60` is
 band [-5, 5], and the symmetric window join of the Stream Mill paper (figures 1 and 6: every row with the window of the
 other input) the band [1 - range(right), range(left) - 1]. *Done*: a row is done with when no later row of the other
 input can be its partner by some band; then it is freed, and where its side is kept by the outer join and it never had a
-partner, it is emitted alone, in that round (Gigascope paper, section 5.5). A pair is emitted in the round in which its
-second row comes; a semi join emits the left row alone, in the round in which its first partner is there, an anti join
-when none can come any more. *Time*: a pair spans what its two rows span together, so its time is that of the later one.
-*Heartbeat*: later rows of the output are pairs with a later row, or rows that are still held, alone; so it is the least
-of the inputs' heartbeats and of the instant before the earliest held row that may yet be emitted alone.
+partner, it is emitted alone, in that round (Gigascope paper, section 5.5). A band may be open at one end, and then one
+of its sides may be what a row says itself: `r.t <= l.expires` ends the partners of each left row where that row says. A
+pair is emitted in the round in which its second row comes; a semi join emits the left row alone, in the round in which
+its first partner is there, an anti join when none can come any more. *Time*: a pair spans what its two rows span
+together, so its time is that of the later one. *Heartbeat*: later rows of the output are pairs with a later row, or
+rows that are still held, alone; so it is the least of the inputs' heartbeats and of the instant before the earliest
+held row that may yet be emitted alone.
 
 >>> flows = Join(
 ...     "full_flow", Side("flow1", keys=("srcIP",)), Side("flow2", keys=("srcIP",)), (Band("tb", "tb"),), JoinKind.FULL
@@ -36,11 +38,13 @@ holds for all rows that can still come.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 from eventide.errors import DeclarationError
 from eventide.plan.declared.query import Named, check_names
+from eventide.plan.declared.window import LONGEST_GAP
 
 
 class JoinKind(Enum):
@@ -92,29 +96,38 @@ class Side:
 
 @dataclass(frozen=True)
 class Band:
-    """How a temporal attribute of each side relates: low <= right - left <= high.
+    """How a temporal attribute of each side relates: low <= right - left <= high; None leaves that end open.
 
     Both are expressions over the columns of their own side, without the alias. In microseconds where they are times.
+    `high` ends the partners of a left row, so with `low` open its side may be any column: what the row says itself.
+    With `high` open, so may the right side.
 
-    >>> Band("t", "t", -5, 5).reach
-    10
+    >>> Band("t", "t", -5, 5).is_closed, Band("expires", "t", None, 0).is_closed
+    (True, False)
     """
 
     left: str
     right: str
-    low: int = 0
-    high: int = 0
+    low: int | None = 0
+    high: int | None = 0
 
     def __post_init__(self) -> None:
-        if self.low > self.high:
+        if self.low is None and self.high is None:
+            raise DeclarationError(f"a band of {self.left} and {self.right} without ends says nothing: give one end")
+        if self.low is not None and self.high is not None and self.low > self.high:
             raise DeclarationError(
                 f"no pair has {self.low} <= {self.right} - {self.left} <= {self.high}: the first must not be larger"
             )
 
     @property
-    def reach(self) -> int:
-        """How far the partners of a row may lie apart."""
-        return self.high - self.low
+    def is_closed(self) -> bool:
+        """Whether both ends are known."""
+        return self.low is not None and self.high is not None
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether no two rows are too far apart for it."""
+        return self.low is not None and self.high is not None and self.high - self.low >= 2 * LONGEST_GAP
 
 
 @dataclass(frozen=True)
@@ -153,7 +166,29 @@ of 'b', such as a.time = b.time, or a.time BETWEEN b.time - INTERVAL 5 SECONDS A
                 f"{right!r}, such as {left}.time = {right}.time, or {left}.time BETWEEN {right}.time - INTERVAL 5 "
                 f"SECONDS AND {right}.time"
             )
+        highs, lows = [one.high for one in self.bands], [one.low for one in self.bands]
+        for side, ends in ((self.left, highs), (self.right, lows)):
+            if all(end is None for end in ends):
+                raise DeclarationError(
+                    f"join {self.name!r} could never let go of a row of {side.alias!r}: no band says until when its "
+                    "partners come"
+                )
         check_names(self.name, self.select)
+
+    @property
+    def computed(self) -> tuple[Named, ...]:
+        """The columns that it emits, each with what it is computed by; without any, all columns are passed on."""
+        return self.select
+
+    @property
+    def passes_columns(self) -> bool:
+        """Whether the columns of its inputs are among those that it emits."""
+        return not self.select
+
+    @property
+    def called(self) -> Mapping[str, str]:
+        """The names by which expressions call its inputs."""
+        return {side.alias: side.input for side in (self.left, self.right)}
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -197,6 +232,21 @@ class Lookup:
                 f"{self.name!r} looks up nothing in {self.versions.input!r}: give keys of both sides that must be equal"
             )
         check_names(self.name, self.select)
+
+    @property
+    def computed(self) -> tuple[Named, ...]:
+        """The columns that it emits, each with what it is computed by; without any, all columns are passed on."""
+        return self.select
+
+    @property
+    def passes_columns(self) -> bool:
+        """Whether the columns of its inputs are among those that it emits."""
+        return not self.select
+
+    @property
+    def called(self) -> Mapping[str, str]:
+        """The names by which expressions call its inputs."""
+        return {side.alias: side.input for side in (self.rows, self.versions)}
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -50,6 +50,7 @@ from functools import cached_property
 from typing import NoReturn
 
 from eventide.errors import DeclarationError
+from eventide.eventtime.policies.skew.declared import names_of_bounds
 from eventide.plan.declared.join import Join, Lookup
 from eventide.plan.declared.query import Prods, Query
 from eventide.plan.declared.rows import Rows
@@ -85,6 +86,9 @@ class Program:
                 if name.lower() in seen:
                     raise DeclarationError(f"there are two of name {name!r} among the declarations: rename one")
                 seen.add(name.lower())
+        for stream in self.streams:
+            if stream.rows_of not in self._streams_by_name:
+                raise DeclarationError(f"{stream.name!r} is a twin of {stream.twin_of!r}, which is not declared")
         names = {one.name for one in (*self.streams, *self.queries, *self.operators)}
         for step in (*self.queries, *self.operators):
             for read in reads(step):
@@ -94,10 +98,11 @@ class Program:
             below = self.below(query)
             if below is not None:
                 _check_over_query(query, below)
+                _refuse_endless(below, query.name)
                 if isinstance(query.window, SameWindow) and isinstance(below.window, SessionWindow):
                     raise DeclarationError(
-                        f"query {query.name!r} has the windows of {below.name!r}, and no two sessions are the same "
-                        "window: give it one of its own, [RANGE 1 hour]"
+                        f"query {query.name!r} has the windows of {below.name!r}, and no two {below.window.noun}s are "
+                        "the same window: give it one of its own, [RANGE 1 hour]"
                     )
             elif isinstance(query.window, SameWindow):
                 raise DeclarationError(
@@ -107,8 +112,10 @@ class Program:
                 raise DeclarationError(f"query {query.name!r} cannot close by source: {reason}")
         for operator in self.operators:
             for read in operator.inputs:
-                if (revised := self._queries_by_name.get(read)) is not None and revised.retain:
-                    _refuse_revised(revised.name, operator.name)
+                if (below := self._queries_by_name.get(read)) is not None:
+                    _refuse_endless(below, operator.name)
+                    if below.retain:
+                        _refuse_revised(below.name, operator.name)
         object.__setattr__(self, "queries", with_prods_of_streams(self))
         # Prods may have made other queries of them.
         self.__dict__.pop("_queries_by_name", None)
@@ -124,6 +131,23 @@ class Program:
     @cached_property
     def _streams_by_name(self) -> dict[str, Stream]:
         return {stream.name: stream for stream in self.streams}
+
+    @property
+    def inputs(self) -> tuple[Stream, ...]:
+        """The streams that rows are read for: a twin has those of another."""
+        return tuple(stream for stream in self.streams if stream.twin_of is None)
+
+    @cached_property
+    def reduced_together(self) -> tuple[tuple[Stream, ...], ...]:
+        """The streams whose rows one statement reduces: with the same rows and time, and bounds of the same sources.
+
+        The first of them is a twin only where the stream itself goes by another time, or has bounds of other sources.
+        """
+        found: dict[tuple[object, ...], list[Stream]] = {}
+        for stream in sorted(self.streams, key=lambda one: one.twin_of is not None):
+            bounded = stream.known if names_of_bounds(stream.policy) is not None else ()
+            found.setdefault((stream.rows_of, stream.time, bounded), []).append(stream)
+        return tuple(map(tuple, found.values()))
 
     @cached_property
     def _queries_by_name(self) -> dict[str, Query]:
@@ -254,6 +278,14 @@ def _refuse_revised(below: str, reader: str) -> None:
     )
 
 
+def _refuse_endless(below: Query, reader: str) -> None:
+    if isinstance(below.window, SessionWindow) and below.window.endless:
+        raise DeclarationError(
+            f"query {reader!r} reads {below.name!r}, whose state lives for ever, so it has no final results, which "
+            "others read: let its state end (STATE TTL 1 day), or give it a window"
+        )
+
+
 def streams_below(program: Program, name: str) -> frozenset[str]:
     """The names of the streams that a query or operator reads in the end."""
     return _below(name, {step.name: step for step in (*program.queries, *program.operators)})
@@ -278,7 +310,9 @@ def with_prods_of_streams(program: Program) -> tuple[Query, ...]:
         below = _below(query.name, known)
         in_stream = bool(below & prodded)
         if query.prods is None:
-            found.append(replace(query, prods=Prods(in_stream=True)) if in_stream else query)
+            # Values that are shown as they change need not be asked for.
+            asked = in_stream and not query.changes
+            found.append(replace(query, prods=Prods(in_stream=True)) if asked else query)
             continue
         if query.prods.by is not None:
             _check_by(program, query.name, query.prods.by, below)
@@ -321,7 +355,7 @@ def why_not(query: Query, stream: Stream | None) -> str | None:
     if not stream.source:
         return f"stream {stream.name!r} is one source: name the columns that tell its sources (SOURCE BY)"
     if isinstance(query.window, SessionWindow):
-        return "sessions close with all sources together: give it windows of a fixed length"
+        return f"{query.window.noun}s close with all sources together: give it windows of a fixed length"
     if not isinstance(query.window, Window):
         return "rows of all sources are counted together: give it windows of time"
     if query.window.empty:

@@ -20,7 +20,7 @@ eventide.errors.DeclarationError: PROD needs to know when: write EVERY, AT, WITH
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ from sqlglot import exp
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.triggers import AtPoints, ByProgress, Earliness, EarlyTrigger, Every
-from eventide.plan.declared.window import AnyWindow, RowWindow, SessionWindow, Window
+from eventide.plan.declared.window import AnyWindow, LifeWindow, RowWindow, SessionWindow, Window
 from eventide.plan.expressions.aggregate_call import call_from
 from eventide.plan.expressions.columns import nearest_of
 from eventide.plan.expressions.parse import aggregates_in, parsed
@@ -49,11 +49,11 @@ Compare = Callable[..., Any] | str
 class Prods:
     """When a query is asked for early answers, and whether sums and counts are extrapolated.
 
-    `every` is a length on the clock, `points` are shares of the slide, `within` lets the point find itself. Where the
-    times of a stream are numbers of a sequence, its own progress takes the place of the clock. `by` names a stream
-    whose rows are prods; `in_stream` says that prods come among the rows that the query reads. With `estimate`, sums
-    and counts are extrapolated beside their raw values. `compare` has functions of the user for values: of early and
-    final ones as Arrow arrays, to errors.
+    `every` is a length on the clock, `every_rows` a number of rows that come into the query, `points` are shares of the
+    slide, `within` lets the point find itself. Where the times of a stream are numbers of a sequence, its own progress
+    takes the place of the clock. `by` names a stream whose rows are prods; `in_stream` says that prods come among the
+    rows that the query reads. With `estimate`, sums and counts are extrapolated beside their raw values. `compare` has
+    functions of the user for values: of early and final ones as Arrow arrays, to errors.
     """
 
     every: int | None = None
@@ -63,9 +63,12 @@ class Prods:
     by: str | None = None
     in_stream: bool = False
     compare: tuple[tuple[str, Compare], ...] = ()
+    every_rows: int | None = None
 
     def __post_init__(self) -> None:
-        asked = self.every is not None or bool(self.points) or self.within is not None
+        asked = self.every is not None or bool(self.points) or self.within is not None or self.every_rows is not None
+        if self.every_rows is not None and self.every_rows < 1:
+            raise DeclarationError(f"PROD EVERY {self.every_rows} ROWS has no rows between two prods: give 1 or more")
         if not (asked or self.by is not None or self.in_stream):
             raise DeclarationError("PROD needs to know when: write EVERY, AT, WITHIN or BY")
         for value, how in self.compare:
@@ -95,11 +98,13 @@ def in_words(prods: Prods, say: Callable[[int], str]) -> str:
     'at 75 % and 90 % of the slide; sums and counts extrapolated'
     """
     parts = [] if prods.every is None else [f"every {say(prods.every)}, if rows have come"]
+    parts += [] if prods.every_rows is None else [f"every {prods.every_rows:,} rows"]
     if prods.points:
         parts.append(f"at {' and '.join(f'{100 * point:g} %' for point in prods.points)} of the slide")
     if prods.within is not None:
+        sure = f"{100 * prods.within.confidence:g} %"
         bounds = f"between {100 * prods.within.earliest:g} % and {100 * prods.within.latest:g} % of the slide"
-        parts.append(f"as early as {100 * prods.within.error:g} % error permits, {bounds}")
+        parts.append(f"as early as {100 * prods.within.error:g} % error permits, {bounds}, with {sure} confidence")
     parts += [] if prods.by is None else [f"at every row of {prods.by}, up to its time"]
     parts += ["at the prods among the rows that it reads"] if prods.in_stream else []
     parts += ["sums and counts extrapolated"] if prods.estimate else []
@@ -223,7 +228,8 @@ class Query:
     be revised by a late row (0: never). Of each window's results, `having` chooses, `order` orders, and the first
     `limit` are emitted. `sample` is the share of the rows that count; which ones, their values decide. `by_source`:
     each group closes on the heartbeat of its own source, not on that of all together (see `plan.declared.program`).
-    `prods`: when early answers are emitted beside the final ones.
+    `prods`: when early answers are emitted beside the final ones. `changes`: every round emits the new value of each
+    group that has changed, which takes the place of the group's last one (EMIT CHANGES, under a `LifeWindow`).
 
     >>> Query("q", "s", Window(300), select=named_as(round="count(*)"))
     Traceback (most recent call last):
@@ -244,6 +250,7 @@ class Query:
     sample: float | None = None
     by_source: bool = False
     prods: Prods | None = None
+    changes: bool = False
 
     def __post_init__(self) -> None:
         if not self.select and not self.groups:
@@ -257,14 +264,31 @@ class Query:
         if self.limit is not None and self.limit < 1:
             raise DeclarationError(f"query {self.name!r}: LIMIT {self.limit} shows nothing: give 1 or more")
         if isinstance(self.window, SessionWindow):
-            self._check_session()
+            self._check_session(self.window.noun)
         if self.sample is not None and not 0 < self.sample <= 1:
             raise DeclarationError(
                 f"query {self.name!r}: cannot take {self.sample} of the rows: give a share above 0, at most 1"
             )
 
+        if self.changes:
+            self._check_changes()
         if self.prods is not None:
             self._check_prods(self.prods)
+
+    @property
+    def computed(self) -> tuple[Named, ...]:
+        """The columns that it emits, each with what it is computed by; none are passed on."""
+        return (*self.groups, *self.select)
+
+    @property
+    def passes_columns(self) -> bool:
+        """Whether the columns of its inputs are among those that it emits."""
+        return False
+
+    @property
+    def called(self) -> Mapping[str, str]:
+        """The names by which expressions call its inputs."""
+        return {self.stream: self.stream}
 
     @property
     def has_known_ends(self) -> bool:
@@ -277,7 +301,7 @@ class Query:
                 f"query {self.name!r}: windows over a count of rows have no points in time: prod it EVERY so often"
             )
         if isinstance(self.window, SessionWindow):
-            self._check_prods_of_sessions(prods)
+            self._check_prods_of_sessions(prods, self.window.noun)
         values = tuple(item.name for item in self.select)
         for name, _ in prods.compare:
             if name not in values:
@@ -290,16 +314,36 @@ class Query:
                     f"query {self.name!r}: {name!r} is a column of early answers; choose another name for yours"
                 )
 
-    def _check_session(self) -> None:
+    def _check_changes(self) -> None:
+        if not isinstance(self.window, LifeWindow):
+            raise DeclarationError(
+                f"query {self.name!r}: results of windows come when these are over, and do not change: EMIT CHANGES "
+                "is for aggregates without a window, under STATE TTL"
+            )
+        if self.having is not None:
+            raise DeclarationError(
+                f"query {self.name!r}: a value that no longer fulfils HAVING would stay as it was shown before: drop "
+                "HAVING from EMIT CHANGES, and choose where the results are read"
+            )
+        if self.prods is not None:
+            raise DeclarationError(
+                f"query {self.name!r}: EMIT CHANGES shows all that a prod could ask for: drop the one or the other"
+            )
+
+    def _check_session(self, noun: str) -> None:
         """Every session is the only result of its window."""
         if self.order or self.limit is not None:
             raise DeclarationError(
-                f"query {self.name!r}: each session is a window of its own with one result, so ORDER BY and LIMIT have "
+                f"query {self.name!r}: each {noun} is a window of its own with one result, so ORDER BY and LIMIT have "
                 "nothing to choose from: drop them"
             )
+        if isinstance(self.window, LifeWindow) and self.retain:
+            raise DeclarationError(
+                f"query {self.name!r}: RETAIN is for windows, and STATE TTL says here how late a row may be: drop it"
+            )
 
-    def _check_prods_of_sessions(self, prods: Prods) -> None:
-        owner = f"query {self.name!r}: a session that is open has no end yet"
+    def _check_prods_of_sessions(self, prods: Prods, noun: str) -> None:
+        owner = f"query {self.name!r}: a {noun} that is open has no end yet"
         if prods.needs_slides:
             raise DeclarationError(f"{owner}, so it has no points in time: prod it EVERY so often")
         if prods.estimate or prods.compare:

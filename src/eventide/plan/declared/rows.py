@@ -21,8 +21,8 @@ Texts, numbers, times and truth values count; columns of other types do not.
 
 *Queues.* Rows wait before an expensive function, so that rounds stay short, and a burst can be set aside. A queue tells
 every row that comes into it once, unchanged, the earliest first, about so many in a round as there is room for. No
-window of whoever reads it closes before all its rows have gone through. With `sideline`, rows of a burst that wait when
-their window is prodded after its end are set aside: they go through in lulls, and windows that hold none of them close
+window of whoever reads it closes before all its rows have gone through. With `sideline`, rows of a burst that wait once
+their window was prodded after its end are set aside: they go through in lulls, and windows that hold none of them close
 meanwhile (prodding thesis, sections 4.3.2, Expensive, and 6.2 (a)).
 
 >>> queue = Queue("words_queue", ("words",), window=Window(300, 60), sideline=Sideline(one_in=3))
@@ -32,7 +32,7 @@ meanwhile (prodding thesis, sections 4.3.2, Expensive, and 6.2 (a)).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -74,6 +74,21 @@ class Rows:
         if len(set(self.inputs)) < len(self.inputs):
             raise DeclarationError(f"{self.name!r} merges an input with itself: name each once")
         check_names(self.name, self.select)
+
+    @property
+    def computed(self) -> tuple[Named, ...]:
+        """The columns that it emits, each with what it is computed by; without any, all columns are passed on."""
+        return self.select
+
+    @property
+    def passes_columns(self) -> bool:
+        """Whether the columns of its inputs are among those that it emits."""
+        return not self.select
+
+    @property
+    def called(self) -> Mapping[str, str]:
+        """The names by which expressions call its inputs."""
+        return {name: name for name in self.inputs}
 
     @property
     def passes_through(self) -> bool:
@@ -212,8 +227,8 @@ def check_sideline(query: Query) -> None:
     """Refuse a query whose windows cannot be set aside."""
     if isinstance(query.window, SessionWindow):
         raise DeclarationError(
-            f"query {query.name!r}: where an open session ends nobody knows, so none can be set aside: leave SIDELINE "
-            "out"
+            f"query {query.name!r}: where an open {query.window.noun} ends nobody knows, so none can be set aside: "
+            "leave SIDELINE out"
         )
     if query.retain or (isinstance(query.window, Window) and query.window.empty):
         raise DeclarationError(

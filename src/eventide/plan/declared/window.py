@@ -18,7 +18,7 @@ import builtins
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import Instants
@@ -178,6 +178,9 @@ class RowWindow:
 LONGEST_GAP = 10_000 * 366 * 86_400_000_000
 """Beyond ten thousand years a gap is as good as none; a time and such a gap have a sum that is an instant."""
 
+LAST_INSTANT = 253_402_300_799_999_999
+"""The end of the year 9999, which is what life without an end shows as its end: calendars know none after it."""
+
 
 @dataclass(frozen=True)
 class SessionWindow:
@@ -197,6 +200,9 @@ ELSE INTERVAL '1' MINUTE END"))
     eventide.errors.DeclarationError: a SESSION with a gap of 0 has one instant: give a gap above 0
     """
 
+    noun: ClassVar[str] = "session"
+    """What one of them is called."""
+
     gap: int = 0
     by: str | None = None
 
@@ -212,6 +218,31 @@ ELSE INTERVAL '1' MINUTE END"))
     def over_instants(self) -> Window:
         """Windows of one instant: a session may begin and end at any."""
         return Window(1)
+
+    @property
+    def endless(self) -> bool:
+        """Whether it ends only when all is over."""
+        return False
+
+
+@dataclass(frozen=True)
+class LifeWindow(SessionWindow):
+    """All rows of a group while its state lives: a session whose gap is the time to live of the state, STATE TTL.
+
+    Law: state is forgotten when the heartbeat reaches its last row's time + TTL, so whether a row goes on with it or
+    begins anew is decided by the times of rows alone: it goes on where it comes at most TTL after one that does, or
+    before it. With `LONGEST_GAP` state lives for ever: there is one life, which ends with the stream.
+
+    >>> LifeWindow(86_400_000_000).endless, LifeWindow(LONGEST_GAP).endless
+    (False, True)
+    """
+
+    noun: ClassVar[str] = "state"
+
+    @property
+    def endless(self) -> bool:
+        """Whether state is never forgotten."""
+        return self.gap == LONGEST_GAP
 
 
 @dataclass(frozen=True)

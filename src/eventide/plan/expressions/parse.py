@@ -317,7 +317,12 @@ def refused_call(
 
     `over`: functions may have an OVER.
     """
-    for node in tree.walk():
+
+    def is_own(node: exp.Expr) -> bool:
+        """Whether a query in FROM is one by itself, which may have windows."""
+        return node is not tree and isinstance(node, exp.Select) and node.args.get("group") is not None
+
+    for node in tree.walk(prune=is_own):
         if isinstance(node, exp.Window) and not over:
             return node, "OVER looks at other rows than its own", "let a SELECT of rows have it, or .over(..)"
         if not isinstance(node, exp.Func) or _has_over(node):

@@ -28,7 +28,7 @@ from eventide.plan.declared.window import RowWindow
 from eventide.plan.expressions.columns import quoted
 from eventide.plan.expressions.parse import SPARK, parsed, restricted
 from eventide.plan.sql.failing_rows import RowExpressions, computed
-from eventide.plan.sql.sessions import stretches_text
+from eventide.plan.sql.sessions import stretches_text, until_text
 from eventide.plan.sql.stream_rows import MALFORMED, timed
 
 SUMMARY = -1
@@ -144,7 +144,7 @@ def kept_text(query: BoundQuery, up_to: int | None = None) -> str:
         pane = f"CASE WHEN {later} >= 0 THEN {pane} END"
     keys = [f"{key.sql} AS __k{j}" for j, key in enumerate(query.keys)]
     kept = [quoted(column.name) for column in query.kept]
-    until = [f"__t + {query.gap} AS {UNTIL.name}"] if query.of_sessions else []
+    until = [f"{until_text(query)} AS {UNTIL.name}"] if query.of_sessions else []
     condition = wants(query)
     where = f" AND {condition}" if condition else ""
     return (

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from eventide.plan.bound.query import BoundQuery
 from eventide.plan.bound.rows import UNTIL, partial_inputs, slice_columns
+from eventide.plan.bound.session_gap import until_sql
 from eventide.plan.declared.window import SessionWindow
 from eventide.plan.expressions.columns import quoted
 from eventide.plan.sql.merge import compact_text, group_text, result_text
@@ -60,23 +61,31 @@ def _numbered_text(rows: str, keys: Sequence[str]) -> str:
     return f"SELECT *, {begins} OVER ({within}ORDER BY __pane) AS __session FROM ({reached})"
 
 
+def until_text(query: BoundQuery) -> str:
+    """When the session of a row is over if no other row comes."""
+    window = query.query.window
+    assert isinstance(window, SessionWindow)
+    return until_sql(window, query.stream.time_kind)
+
+
 def stretches_text(query: BoundQuery, timed_rows: str, wanted: str | None) -> str:
     """The stretches of a round's rows, one for each group and session; `timed_rows` opens with the table `timed`."""
     keys, window = keys_of(query), query.query.window
     assert isinstance(window, SessionWindow)
     named = [f"{key.sql} AS __k{j}" for j, key in enumerate(query.keys)]
-    spans = ["__t AS __pane", f"__t + {query.gap} AS __until"]
+    spans = ["__t AS __pane", f"{until_text(query)} AS __until"]
     where = f"__t IS NOT NULL{'' if wanted is None else f' AND {wanted}'}"
     rows = f"SELECT {', '.join([*spans, *named, *map(quoted, partial_inputs(query)), '__t'])} FROM timed WHERE {where}"
     apart = list(keys)
-    if not keys and window.by is None:
+    if not keys and window.by is None and not window.endless:
         rows = f"SELECT *, __pane - pmod(__pane, {window.gap * FEW_STRETCHES}) AS __part FROM ({rows})"
         apart = ["__part"]
     partials = [f"{partial.reduce} AS {partial.name}" for partial in query.partials]
     spans = ["min(__pane) AS __pane", "max(__until) AS __until"]
     kept = [*spans, *keys, "CAST(count(*) AS BIGINT) AS __n", *partials]
-    numbered = _numbered_text(f"({rows})", apart)
-    grouped = ", ".join([*apart, "__session"])
+    # Rows that all end together are one stretch of their group: they need no order.
+    numbered = rows if window.endless else _numbered_text(f"({rows})", apart)
+    grouped = ", ".join([*apart, "__until" if window.endless else "__session"])
     return f"{timed_rows} SELECT {', '.join(kept)} FROM ({numbered}) GROUP BY {grouped}"
 
 
@@ -115,6 +124,20 @@ def withdrawn_text(query: BoundQuery) -> str:
 def early_text(query: BoundQuery) -> str:
     """Results of the sessions that have no final answer yet, as they are now."""
     return _results(query, f"__end > {BEFORE}" + (_FRESH if query.query.retain else ""))
+
+
+def changed_text(query: BoundQuery) -> str:
+    """Results of the last open session of each group that is in `fresh` (stretches), or in `ended` (results)."""
+    keys = keys_of(query)
+    live = LIVE
+    if keys:
+        ended = ", ".join(f"{quoted(key.name)} AS {name}" for name, key in zip(keys, query.keys, strict=True))
+        touched = f"SELECT {', '.join(keys)} FROM fresh UNION SELECT {ended} FROM ended"
+        same = " AND ".join(f"live.{key} <=> touched.{key}" for key in keys)
+        live = f"(SELECT live.* FROM {LIVE} LEFT SEMI JOIN ({touched}) touched ON {same})"
+    of = f"OVER (PARTITION BY {', '.join(keys or ['__pane IS NULL'])})"
+    sessions = f"SELECT *, max(__end) {of} AS __latest FROM ({joined_text(live, keys)})"
+    return result_text(query, f"SELECT * FROM ({sessions}) WHERE __end = __latest", ["__start", "__end", *keys])
 
 
 _FRESH = " AND __any__fresh = 1"
