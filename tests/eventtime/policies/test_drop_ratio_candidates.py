@@ -141,7 +141,7 @@ def test_a_snapshot_of_the_candidates_changes_nothing() -> None:
 @limits(max_examples=8, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(["behind", "backlog", "flush", "storm"]))
 def test_whatever_an_adversary_sends_a_row_is_only_lost_to_a_candidate_that_was_followed(seed: int, kind: str) -> None:
-    """So the account of some candidate that was followed has every row that was lost, and it is not followed for long."""
+    """So the account of some candidate that was followed has every row that was lost."""
     rng = np.random.default_rng(seed)
     generator = DropRatio(0.05).start()
     followed, shown = set(), -(10**18)

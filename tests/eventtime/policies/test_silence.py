@@ -26,23 +26,23 @@ def chances(silence: Silence, length: int, stake: float) -> list[float]:
     return found
 
 
-def test_nothing_known_is_an_even_chance() -> None:
-    assert chances(after(), 10, 100.0) == [0.5, 0.5]
+def test_of_the_first_silence_the_worst_is_feared() -> None:
+    assert chances(after(), 10, 100.0) == [1.0, 1.0]
 
 
 def test_silences_that_ended_well_make_trust_and_those_that_ended_badly_take_it() -> None:
-    well = after(*[(0, 50, 100.0, 0.0)] * 8)
+    well = after(*[(0, 50, 100.0, 0.0)] * 9)
     assert chances(well, 90, 100.0) == [0.1, 0.1]
     badly = after(*[(0, 50, 100.0, 0.0)] * 8, (0, 50, 100.0, 1.0))
     assert min(chances(badly, 90, 100.0)) > 0.1
 
 
 def test_silences_with_less_at_stake_say_nothing_of_longer_ones() -> None:
-    assert chances(after(*[(0, 50, 20.0, 0.0)] * 98), 500, 200.0)[1] == 0.5
+    assert chances(after(*[(0, 50, 20.0, 0.0)] * 98), 500, 200.0)[1] == 1.0
 
 
 def test_a_source_that_came_back_well_from_so_long_a_silence_is_trusted_before_others_are() -> None:
-    assert chances(after((0, 500, 200.0, 0.0)), 400, 200.0) == [0.1, 1 / 3]
+    assert chances(after((0, 500, 200.0, 0.0)), 400, 200.0) == [0.1, 0.5]
 
 
 def test_a_source_that_is_held_up_now_and_then_is_judged_by_itself() -> None:
@@ -51,12 +51,12 @@ def test_a_source_that_is_held_up_now_and_then_is_judged_by_itself() -> None:
 
 
 def test_a_silence_of_a_row_or_two_says_nothing() -> None:
-    assert chances(after(*[(0, 5, 2.0, 1.0)] * 9), 5, 2.0) == [0.5, 0.5]
+    assert chances(after(*[(0, 5, 2.0, 0.0)] * 9), 5, 2.0) == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("badly", [-3.0, 0.05])
 def test_a_row_that_came_in_time_or_nearly_so_is_not_bad(badly: float) -> None:
-    assert chances(after(*[(0, 50, 100.0, badly)] * 8), 50, 100.0) == [0.1, 0.1]
+    assert chances(after(*[(0, 50, 100.0, badly)] * 9), 50, 100.0) == [0.1, 0.1]
 
 
 def test_no_chance_is_taken_to_be_nothing() -> None:

@@ -5,7 +5,8 @@ counted and reported, but starts no debt.
 
 Law: let the *balance* be what was earned less what was lost since the warm-up. The *budget*, what heartbeats may put at
 stake beyond what sources have said (`ceiling.py`), is the balance and the allowance of 300 rows and of a tenth of all
-rows, and never below zero; in the warm-up it is twice the allowance of the rows so far. So if no stake is lost with more rows than were reckoned, after n rows at most
+rows, and never below zero; in the warm-up it is twice the allowance of the rows so far. So if no stake is lost with
+more rows than were reckoned, after n rows at most
 
     drop_ratio * (1.1 n + 300) + the rows lost in one round
 

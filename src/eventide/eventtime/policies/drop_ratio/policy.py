@@ -377,7 +377,7 @@ class DropRatioGenerator(SavedGenerator):
             values = {"ratio": ratio, "slack": max(0, slack), "late": late, "rows": rows}
             return Reason("drop ratio", text, values, common=True).unless(rest)
         slack = int(self._progress.largest[source]) - int(judged.by_source[source]) - 1
-        text = "losing at most {ratio:share}, {slack:length} behind, as it was that late in 1 of {often:count} rows"
+        text = "losing at most {ratio:share}, {slack:length} behind: it was later in about 1 of {often:count} rows"
         values = {"ratio": ratio, "slack": max(0, slack), "often": 2**self.account.nominal_rung}
         return Reason("drop ratio", text, values).unless(rest)
 

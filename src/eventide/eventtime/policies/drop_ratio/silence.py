@@ -5,7 +5,7 @@ tells which is more likely. A silence ends badly by the share of it that its fir
 normal for the source: by 0 if the row is fresh, by 1 if everything that the source stamped meanwhile is still to come.
 
 Law: the *chance* that a silence ends badly is the mean share of those that put at least as many rows at stake, of all
-sources, and one bad one more of two. A source whose own silences ended badly is judged by them, if that is worse; one
+sources, with one bad one more. A source whose own silences ended badly is judged by them, if that is worse; one
 that came back well from a silence as long as this one is given one in ten, if that is better. Only silences count in
 which a source would usually have sent three rows.
 
@@ -14,11 +14,11 @@ is not waited for.
 
 >>> silence = Silence(places=2)
 >>> silence.chance(np.array([20, 20]), np.array([16.0, 16.0])).tolist()  # nothing is known yet
-[0.5, 0.5]
+[1.0, 1.0]
 >>> for _ in range(6):
 ...     silence.end(np.array([0]), np.array([30]), stake=np.array([20.0]), badly=np.array([0.0]))
 >>> silence.chance(np.array([20, 20]), np.array([16.0, 16.0])).tolist()  # the first was silent for so long before
-[0.1, 0.125]
+[0.1, 0.14285714285714285]
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Silence(SavedState):
     def chance(self, silent: Instants, stake: NDArray[np.float64]) -> NDArray[np.float64]:
         """How likely each silence, of so many rows at stake, ends badly."""
         power = _power(np.maximum(stake, _LEAST_STAKE))
-        chance = (self._badly[power] + 1) / (self._ended[power] + 2)
+        chance = (self._badly[power] + 1) / (self._ended[power] + 1)
         own = (self._badly_of + 0.5) / (self._ended_of + 1)
         well = np.where(silent <= self._proven, np.minimum(chance, _PROVEN_CHANCE), chance)
         return np.clip(np.where(self._badly_of > 0, np.maximum(chance, own), well), _LEAST_CHANCE, 1.0)
