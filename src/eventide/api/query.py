@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from eventide.api.arguments import Expression, Length, length
 from eventide.api.column_text import is_column, order_text
@@ -185,6 +185,7 @@ class ContinuousQuery(NamedRows, Startable):
         estimate: bool = False,
         by: EventStream | None = None,
         compare: Mapping[str, Comparison] | None = None,
+        where: Mapping[str, Any] | None = None,
     ) -> ContinuousQuery:
         """Give early results, too, by prods (early triggers).
 
@@ -199,6 +200,8 @@ class ContinuousQuery(NamedRows, Startable):
         - `estimate`: also extrapolate early sums and counts.
         - `compare`: functions by the name of a value. Each takes early and final values, two Arrow arrays without NULL,
           and returns errors: 0 where the early value is as good as the final one.
+
+        - `where`: ask for these groups alone: by the name of a group a value, a list, or `{"between": [low, high]}`.
 
         `docs/prods.md` says more.
 
@@ -225,5 +228,6 @@ class ContinuousQuery(NamedRows, Startable):
             None if by is None else by.declared.name,
             any(stream.prods is not None for stream in without_prods.plan.streams),
             tuple((compare or {}).items()),
+            dict(where or {}),
         )
         return replace(self, declared=replace(self.declared, prods=prods), prodded_by=by)
