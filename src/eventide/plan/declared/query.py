@@ -50,12 +50,12 @@ Compare = Callable[..., Any] | str
 class Prods:
     """When a query is asked for early answers, and whether sums and counts are extrapolated.
 
-    `every` is a length on the clock, `points` are shares of the slide, `within` lets the point find itself. Where the
-    times of a stream are numbers of a sequence, its own progress takes the place of the clock. `by` names a stream
-    whose rows are prods; `in_stream` says that prods come among the rows that the query reads. With `estimate`, sums
-    and counts are extrapolated beside their raw values. `compare` has functions of the user for values: of early and
-    final ones as Arrow arrays, to errors. `where` has patterns of groups as data (`eventtime.pattern`): no others are
-    asked for.
+    `every` is a length on the clock, `every_rows` a number of rows that come into the query, `points` are shares of the
+    slide, `within` lets the point find itself. Where the times of a stream are numbers of a sequence, its own progress
+    takes the place of the clock. `by` names a stream whose rows are prods; `in_stream` says that prods come among the
+    rows that the query reads. With `estimate`, sums and counts are extrapolated beside their raw values. `compare` has
+    functions of the user for values: of early and final ones as Arrow arrays, to errors. `where` has patterns of groups
+    as data (`eventtime.pattern`): no others are asked for.
     """
 
     every: int | None = None
@@ -65,10 +65,13 @@ class Prods:
     by: str | None = None
     in_stream: bool = False
     compare: tuple[tuple[str, Compare], ...] = ()
+    every_rows: int | None = None
     where: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        asked = self.every is not None or bool(self.points) or self.within is not None
+        asked = self.every is not None or bool(self.points) or self.within is not None or self.every_rows is not None
+        if self.every_rows is not None and self.every_rows < 1:
+            raise DeclarationError(f"PROD EVERY {self.every_rows} ROWS has no rows between two prods: give 1 or more")
         if not (asked or self.by is not None or self.in_stream):
             raise DeclarationError("PROD needs to know when: write EVERY, AT, WITHIN or BY")
         if self.where and self.within is not None:
@@ -102,6 +105,7 @@ def in_words(prods: Prods, say: Callable[[int], str]) -> str:
     'at 75 % and 90 % of the slide; sums and counts extrapolated'
     """
     parts = [] if prods.every is None else [f"every {say(prods.every)}, if rows have come"]
+    parts += [] if prods.every_rows is None else [f"every {prods.every_rows:,} rows"]
     if prods.points:
         parts.append(f"at {' and '.join(f'{100 * point:g} %' for point in prods.points)} of the slide")
     if prods.within is not None:
@@ -295,6 +299,21 @@ class Query:
             self._check_changes()
         if self.prods is not None:
             self._check_prods(self.prods)
+
+    @property
+    def computed(self) -> tuple[Named, ...]:
+        """The columns that it emits, each with what it is computed by; none are passed on."""
+        return (*self.groups, *self.select)
+
+    @property
+    def passes_columns(self) -> bool:
+        """Whether the columns of its inputs are among those that it emits."""
+        return False
+
+    @property
+    def called(self) -> Mapping[str, str]:
+        """The names by which expressions call its inputs."""
+        return {self.stream: self.stream}
 
     @property
     def has_known_ends(self) -> bool:
