@@ -33,7 +33,7 @@ STREAM_CLAUSES: Mapping[str, Parts] = {
     "BOUNDS": ("bounds",),
     **dict.fromkeys(("GROUPED INTO", "CLOCK UNIT"), ("amount",)),
     "ESTIMATED BOUNDS": ("pairs?",),
-    "PUNCTUATED BY": ("name",),
+    "PUNCTUATED BY": ("name", "ranges"),
     "PRODDED BY": ("name",),
     "OWN PROGRESS": (),
     "TIMEOUT": ("amount",),
