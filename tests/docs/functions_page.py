@@ -14,8 +14,8 @@ HEAD = """# Functions
 
 This page lists the functions of Spark that are used most, and says which of them the local engine has. Expressions are
 Spark's SQL on both engines. On Spark all of its functions run, but for those that look across rows
-([the language](language.md#not-yet)). The local engine translates what is known to give Spark's very answer, and refuses
-the rest: `eventide check` names the function. A test compares the answers and types of both engines, call by call, over
+([the language](language.md#not-yet)). The local engine translates what is known to give Spark's very answer, and
+refuses the rest: `eventide check` names the function. A test compares the answers and types of both engines, call by call, over
 rows with edges (NULL, NaN, the ends of numbers, leap days, times before 1970, letters beyond ASCII), and makes this
 page.
 
@@ -35,7 +35,8 @@ INSTEAD = {
     "json_tuple": "declare the column as a STRUCT", "to_json": "results in JSON files and Kafka are JSON already",
     "format_number": "`CAST(round(x, 2) AS DECIMAL(20, 2))`", "format_string": "`concat(..)`",
     "hash": "`md5(..)`", "xxhash64": "`md5(..)`", "crc32": "`md5(..)`",
-    "monotonically_increasing_id": "`row_number() OVER (..)`", "kurtosis": "sums of powers", "skewness": "sums of powers",
+    "monotonically_increasing_id": "`row_number() OVER (..)`",
+    "kurtosis": "sums of powers", "skewness": "sums of powers",
     "expm1": "`exp(x) - 1`", "log1p": "`ln(1 + x)`", "cot": "`1 / tan(x)`", "shiftleft": "`x * 2`, as often as needed",
     "width_bucket": "`floor((x - low) / width)`", "months_between": "`datediff(..)`, or fields of both dates",
     "timestampadd": "`t + INTERVAL 2 HOURS`", "make_timestamp": "`CAST('2024-01-05 10:00:00' AS TIMESTAMP)`",

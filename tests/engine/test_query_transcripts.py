@@ -34,13 +34,13 @@ VARIED_ON_SPARK = [
 ]
 # Of each thing that Spark reads, computes, numbers, joins or keeps in its own way, the shortest transcript.
 ALWAYS_ON_SPARK = {
-    "approximate_quantile", "bounded_end", "broken_cast", "broken_sum_of_kept_rows", "by_source_below", "decimals",
-    "distinct", "distinct_groups", "empty_windows", "first_and_last_of_one_row", "groups_of_every_type", "having",
-    "in_sql", "internal_timestamps", "join_band", "join_full", "join_with_itself", "lookup_window", "merge_broken_rows",
-    "merge_row_windows", "odd_names", "over_windows_of_rows", "overflow", "prods_by_source", "prods_of_groups", "queue",
-    "refused_column_of_level", "rejects", "revise", "row_windows", "same_names_other_types", "sample",
-    "session_revised", "sideline_sliding", "slow_flush", "table_left", "three_levels", "top_of_each_window",
-    "wall_clock_times",
+    "approximate_quantile", "bounded_end", "broken_cast", "broken_sum_of_kept_rows", "by_source_below",
+    "controllers", "decimals", "distinct", "distinct_groups", "empty_windows", "first_and_last_of_one_row",
+    "groups_of_every_type", "having", "in_sql", "internal_timestamps", "join_band", "join_full", "join_with_itself",
+    "lookup_window", "merge_broken_rows", "merge_row_windows", "odd_names", "over_windows_of_rows", "overflow",
+    "prods_by_source", "prods_of_groups", "queue", "refused_column_of_level", "rejects", "revise", "row_windows",
+    "same_names_other_types", "sample", "session_revised", "sideline_sliding", "slow_flush", "table_left",
+    "three_levels", "top_of_each_window", "wall_clock_times",
 }  # fmt: skip
 ALWAYS_VARIED_ON_SPARK = {
     ("distinct", Variant.SPLIT),

@@ -329,7 +329,7 @@ REFUSED = {
         None,
     ),
     "SELECT max(v) FROM N [SLIDE 5]": (3, 23, "SLIDE without RANGE", None),
-    "SELECT max(v) FROM N [RANGE 5 WATTR v]": (3, 31, "'v' does not tell the time", None),
+    "SELECT max(v) FROM N [RANGE 5 WATTR k]": (3, 31, "'k' does not tell the time", None),
     "SELECT max(v) FROM N [RANGE 5] [RANGE 6]": (3, 32, "expected", None),
     "SELECT max(v) FROM N [RANGE 5] WHERE max(v) > 1": (3, 38, "WHERE sees single rows", "HAVING"),
     "SELECT max(v) AS rows FROM N [RANGE 5]": (3, 8, "is a column of every result", None),

@@ -9,6 +9,7 @@ from eventide.eventtime.policies.skew.between_streams import BetweenStreams, Mem
 from eventide.eventtime.policies.skew.bounds import TimeBound
 from eventide.eventtime.policies.skew.declared import DeclaredSkew
 from eventide.eventtime.policies.skew.matrix import SkewMatrix
+from eventide.eventtime.policies.slack import Slack
 from eventide.eventtime.policies.wrappers.timeout import Timeout
 from eventide.language.script import read_script
 
@@ -77,10 +78,6 @@ def test_every_pair_that_may_stall_is_named() -> None:
             "(temp TRAILS pressure BY 5); CREATE BOUNDS (temp TRAILS main0.wind BY 5)",
             "CREATE BOUNDS says how stream 'temp' finds its heartbeats",
         ),
-        (
-            "(temp TRAILS pressure BY 5); SELECT count(*) FROM temp [RANGE 5 SLACK 3]",
-            "CREATE BOUNDS says something else of how stream 'temp' finds its heartbeats",
-        ),
     ],
 )
 def test_what_bounds_cannot_say_is_refused_at_its_place(bounds: str, message: str) -> None:
@@ -92,3 +89,10 @@ def test_a_policy_in_a_window_and_bounds_of_its_stream_are_refused() -> None:
     text = "SELECT count(*) FROM temp [RANGE 5 SLACK 3]; CREATE BOUNDS (temp TRAILS pressure BY 5)"
     with pytest.raises(LanguageError, match="query 'query_1' says how stream 'temp' finds its heartbeats"):
         read_script(STREAMS + text)
+
+
+def test_a_query_may_have_a_controller_of_its_own_over_a_stream_with_bounds() -> None:
+    text = "CREATE BOUNDS (temp.x TRAILS pressure BY 5); SELECT count(*) FROM temp [RANGE 5 SLACK 3]"
+    program = read_script(STREAMS + text).program
+    [twin] = [stream for stream in program.streams if stream.twin_of == "temp"]
+    assert (twin.policy, twin.known, (twin,) in program.reduced_together) == (Slack(3), (), True)

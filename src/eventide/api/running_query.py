@@ -38,6 +38,7 @@ from eventide.watch.alert import Alert
 from eventide.watch.watching import watch
 
 if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
     from pyspark.sql import DataFrame, SparkSession
 
     from eventide.console.lifecycle import Console
@@ -124,6 +125,19 @@ class RunningQueries(Mapping[str, "RunningQuery"]):
         slow sinks. `alert.words()` says what was expected and what was seen.
         """
         watch(self.engine).board.listen(function)
+
+    def export_spans(self, provider: TracerProvider | None = None, endpoint: str | None = None) -> None:
+        """Tell OpenTelemetry of every round and of heartbeats on their way; needs `eventide[otel]`.
+
+        Spans go to `provider`, else over OTLP/HTTP to the collector at `endpoint`, else where OpenTelemetry's standard
+        variables say.
+        """
+        from eventide.telemetry.otel import export, export_otlp
+
+        if provider is None:
+            export_otlp(self.engine, endpoint)
+        else:
+            export(self.engine, provider)
 
     def alerts(self) -> tuple[Alert, ...]:
         """Return the alerts that stand now; the engine is watched from the first call on."""

@@ -209,8 +209,9 @@ def planned(asked: Iterable[Startable]) -> tuple[list[EventStream], Program]:
         placing.place(one, one.called)
     if not placing.streams:
         raise DeclarationError("there is nothing to start: give at least one query, made by .agg(...) or .select(...)")
-    streams = list(placing.streams.values())
-    declared = tuple(stream.declared for stream in streams)
+    # The rows of a twin are read for the stream itself.
+    streams = [stream for stream in placing.streams.values() if stream.twin_of is None]
+    declared = tuple(stream.declared for stream in placing.streams.values())
     return streams, Program(declared, tuple(placing.queries), tuple(placing.operators))
 
 
@@ -264,6 +265,8 @@ class ProgramNames:
         return [*self.streams, *(step.name for step in (*self.operators, *self.queries))]
 
     def _take(self, stream: EventStream) -> None:
+        if stream.twin_of is not None:
+            self._take(stream.twin_of)
         known = self.streams.setdefault(stream.declared.name, stream)
         if known.given is not stream.given or known.declared != stream.declared:
             raise DeclarationError(

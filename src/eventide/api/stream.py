@@ -93,6 +93,9 @@ class EventStream(NamedRows):
     chosen: bool = False
     """Whether the user has declared a policy."""
 
+    twin_of: EventStream | None = None
+    """The stream whose rows these are, where this one was made by `twin`."""
+
     def __repr__(self) -> str:
         rows = ", ".join(f"{column.name} {column.type}" for column in self.columns)
         source = f", source by {', '.join(self.declared.source)}" if self.declared.source else ""
@@ -209,6 +212,29 @@ class EventStream(NamedRows):
         """
         allowed = Future(length(ahead, self.declared.time_kind, "how far ahead a row may be"), reject)
         return replace(self, declared=replace(self.declared, future=allowed))
+
+    def twin(self, name: str, time: str | None = None) -> EventStream:
+        """The same rows, for queries that want heartbeats by a policy of their own: they are read once for all.
+
+        Say how its time moves as for any stream. `time` is another column that tells a time, to go by that. A row that
+        is late for the queries of one may be in time for those of the other.
+
+        >>> import pyarrow as pa
+        >>> from eventide.api.start import start
+        >>> rows = pa.table({"t": [5, 12, 7, 21]}).to_batches(max_chunksize=1)
+        >>> cars = stream(iter(rows), time="t", name="cars").slack(0)
+        >>> patient = cars.twin("patient_cars").slack(2)
+        >>> running = start(quick=cars.window(10).agg(n="count(*)"), sure=patient.window(10).agg(n="count(*)"))
+        >>> running.awaitTermination()
+        True
+        >>> [running[name].results().column("n").to_pylist() for name in ("quick", "sure")]
+        [[1, 1, 1], [2, 1, 1]]
+        """
+        if not NAME.fullmatch(name):
+            raise DeclarationError(f"{name!r} cannot name a twin: use letters, digits and underscores, a letter first")
+        policy = Punctuated() if self.declared.punctuation is not None else DropRatio(0.01)
+        first = self.twin_of or self
+        return EventStream(first.declared.twin(name, policy, time=time), self.given, twin_of=first)
 
     def _wrapped(self, policy: Policy) -> EventStream:
         return replace(self, declared=replace(self.declared, policy=policy), chosen=True)

@@ -114,6 +114,10 @@ def run(
     webhook: Annotated[
         str | None, typer.Option(metavar="URL", help="Send every alert there, as JSON: when raised, and when cleared.")
     ] = None,
+    otlp: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Send spans of rounds and heartbeats to this collector of OpenTelemetry."),
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Run the queries of a script, and show their results as they come."""
@@ -136,6 +140,7 @@ def run(
             console_cert=console_cert,
             console_key=console_key,
             webhook=webhook,
+            otlp=otlp,
             replace=replace,
             log=log,
             accept=accept,

@@ -91,7 +91,7 @@ def _tried(program: Program, outputs: Collection[str], functions: Sequence[Funct
     backend = local_backend(functions, run=False)
     with tempfile.TemporaryDirectory(prefix="eventide-check-") as folder:
         try:
-            inputs = {stream.name: Batches(stream, [_row(stream)]) for stream in program.streams}
+            inputs = {stream.name: Batches(stream, [_row(stream)]) for stream in program.inputs}
             engine = LocalEngine(program, folder, {name: Memory() for name in outputs}, inputs, backend=backend)
             engine.run(bounded=True)
         except EventideError as error:
@@ -238,6 +238,11 @@ def _of_inputs(script: Script, file: str, lines: list[str]) -> list[Finding]:
     every, is_local = settings.every, settings.engine == "local"
     found = []
     for stream in script.program.streams:
+        policy = stream.policy.inner if isinstance(stream.policy, Timeout) else stream.policy
+        if isinstance(policy, FixedDelay) and every is not None and 0 < policy.delay < every * SECOND:
+            message = f"the delay is shorter than a round ({every:g} s): what trails by a round is late"
+            found.append(_at("warning", file, lines, *_place(places, stream.rows_of), message))
+    for stream in script.program.inputs:
         place = _place(places, stream.name)
         given = stream.input.format.lower() if stream.input is not None else "json"
         close = nearest(given, USUAL_FORMATS) if given not in USUAL_FORMATS else None
@@ -251,10 +256,6 @@ def _of_inputs(script: Script, file: str, lines: list[str]) -> list[Finding]:
         elif (refused := refused_locally(stream)) is not None:
             severity = "error" if is_local else "warning"
             found.append(_at(severity, file, lines, *place, refused if is_local else f"{ONLY_SPARK}: {refused}"))
-        policy = stream.policy.inner if isinstance(stream.policy, Timeout) else stream.policy
-        if isinstance(policy, FixedDelay) and every is not None and 0 < policy.delay < every * SECOND:
-            message = f"the delay is shorter than a round ({every:g} s): what trails by a round is late"
-            found.append(_at("warning", file, lines, *place, message))
     return found
 
 
@@ -292,7 +293,7 @@ def _of_queries(script: Script, file: str, lines: list[str]) -> list[Finding]:
         if isinstance(s, QueryStatement | StreamStatement | FunctionStatement)
     }
     found: list[Finding] = []
-    for stream in script.program.streams:
+    for stream in script.program.inputs:
         if stream.input is None:
             message = f"stream {stream.name!r} has no input: add FROM format 'path', or FROM STDIN"
             found.append(_at("error", file, lines, *_place(places, stream.name), message))
@@ -358,7 +359,7 @@ def _at(severity: str, file: str, lines: list[str], line: int, column: int, mess
 
 def _summary(script: Script | None) -> str:
     assert script is not None
-    streams = len(script.program.streams)
+    streams = len(script.program.inputs)
     queries = sum(not isinstance(step, Queue) for step in script.program.steps)
     counts = f"{streams} stream{'' if streams == 1 else 's'}, {queries} quer{'y' if queries == 1 else 'ies'}, no errors"
     by_source = [query.name for query in script.program.queries if query.by_source]

@@ -113,6 +113,8 @@ def rewind_checkpoint(place: str, round: int | None, as_json: bool) -> None:
 
 def _round_data(record: RoundRecord) -> dict[str, Any]:
     at = datetime.fromtimestamp(record.clock / 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    rows = sum(stream["losses"]["rows"] for stream in record.streams.values())
+    # Twins have the rows of another stream.
+    read = [name for name, stream in record.plan["streams"].items() if not stream.get("twin_of")]
+    rows = sum(record.streams[name]["losses"]["rows"] for name in read)
     size = sum(file.bytes for file in record.files)
     return {"round": record.round, "clock": record.clock, "at": at, "rows": rows, "bytes": size}

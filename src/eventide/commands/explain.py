@@ -71,7 +71,7 @@ def answers(script: Script) -> list[RenderableType]:
 def _streams(script: Script) -> list[Text]:
     return [
         Text(f"{stream.name} ({', '.join(f'{column.name} {column.type}' for column in stream.columns)})")
-        for stream in script.program.streams
+        for stream in script.program.inputs
     ]
 
 

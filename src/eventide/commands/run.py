@@ -17,8 +17,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
+from collections.abc import Mapping
+from contextlib import ExitStack, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
@@ -27,9 +27,9 @@ from eventide.commands.console import keep_script
 from eventide.commands.listening import listening, listening_at, show_console
 from eventide.commands.outputs import Outputs, outputs_of
 from eventide.commands.process import TerminatedError, code_of, was_closed
+from eventide.commands.telemetry import otlp_endpoint, send_spans, written_to
 from eventide.endpoint.certificate import Certificate
 from eventide.engine.running import Running
-from eventide.engine.scheduling.trace import Trace
 from eventide.errors import DeclarationError
 from eventide.language.script import Script, read_script
 from eventide.launch.engines import (
@@ -42,7 +42,7 @@ from eventide.launch.engines import (
     reads_standard_input,
     remove_all,
 )
-from eventide.launch.logs import passing, say, say_warnings
+from eventide.launch.logs import events_as_json, passing, say, say_warnings
 from eventide.launch.settings import STANDARD_INPUT, RunSettings, checked_engine, shown_as, text_of
 from eventide.launch.user_functions import Failures
 from eventide.plan.declared.evolution import Consent
@@ -165,6 +165,7 @@ class RunRequest:
     console_cert: str | None = None
     console_key: str | None = None
     webhook: str | None = None
+    otlp: str | None = None
     replace: bool = False
     log: str | None = None
     accept: bool = False
@@ -201,7 +202,9 @@ def _run(script: Script, text: str, request: RunRequest) -> None:
     if request.webhook is not None:
         checked_url(request.webhook)
     checked_log(request.log)
-    say_warnings()
+    spans_to = otlp_endpoint(request.otlp)
+    if request.log != "json":
+        say_warnings()
     settings = RunSettings.of({**script.settings, **pairs(request.conf)})
     where = _where(script, request, settings)
     given = non_empty("--checkpoint", request.checkpoint) or settings.checkpoint
@@ -213,6 +216,8 @@ def _run(script: Script, text: str, request: RunRequest) -> None:
     json_to = sys.stdout.buffer if request.json else None
     outputs = outputs_of(script, json_to, below=line.text)
     with ExitStack() as stack:
+        if request.log == "json":
+            stack.enter_context(events_as_json())
         if request.json:
             # What functions of the user print would stand among the results.
             stack.enter_context(redirect_stdout(sys.stderr))
@@ -234,6 +239,8 @@ def _run(script: Script, text: str, request: RunRequest) -> None:
             keep_script(checkpoint, text)
         for watcher in (line, losses):
             watcher.watch(engine)
+        if spans_to is not None:
+            send_spans(engine, spans_to)
         endpoint = listening(engine, at, certificate, not request.no_listen, quiet=bounded)
         if request.console is not None:
             show_console(engine, endpoint)
@@ -263,32 +270,13 @@ def _run(script: Script, text: str, request: RunRequest) -> None:
             stack.close()
 
 
-@contextmanager
-def written_to(file: str | None) -> Iterator[Trace | None]:
-    """A trace that is written to a file as it grows; None where no file is given.
-
-    >>> with written_to(None) as trace:
-    ...     print(trace)
-    None
-    """
-    if file is None:
-        yield None
-        return
-    try:
-        opened = Path(file).open("w", encoding="utf-8", buffering=1)  # noqa: SIM115
-    except OSError as error:
-        raise DeclarationError(f"cannot write the trace to {file}: {error.strerror}; name another file") from error
-    with opened:
-        yield lambda line: print(line.as_json(), file=opened)
-
-
 def comes_to_an_end(program: Program) -> bool:
     """Whether all that a program reads ends by itself: standard input, and single files.
 
     >>> comes_to_an_end(Program(()))
     False
     """
-    streams = [stream for stream in program.streams if stream.table is None]
+    streams = [stream for stream in program.inputs if stream.table is None]
     return bool(streams) and all(
         stream.input is not None and _ends(stream.input.format.lower(), stream.input.path) for stream in streams
     )
@@ -323,7 +311,8 @@ def _tell_the_end(
             "--checkpoint, or none, to run it again"
         )
         return
-    rows = sum(stream.rows for stream in status.streams)
+    read = {stream.name for stream in engine.engine.program.inputs}
+    rows = sum(stream.rows for stream in status.streams if stream.name in read)
     whole = engine.engine.ended or not engine.stopping.is_set()
     end = "done" if whole else "stopped"
     kept = "" if checkpoint is not None else "; the temporary checkpoint is removed"

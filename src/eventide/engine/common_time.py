@@ -31,6 +31,7 @@ from eventide.eventtime.instant import NEVER
 from eventide.eventtime.policies.skew.between_streams import BetweenStreamsGenerator
 from eventide.plan.declared.common_time import common_silences, sharing, timeout_of
 from eventide.plan.declared.program import Program
+from eventide.plan.declared.stream import Stream
 
 Saved = Mapping[str, Mapping[str, Any]]
 
@@ -51,11 +52,19 @@ def restored(
             # A stream that is new, or whose time is read otherwise now, has nothing that was saved.
             stream.name: StreamProgress.restored(stream, dict(saved[stream.name]), names(stream.name))
             if stream.name in saved
-            else StreamProgress.start(stream)
+            else _begun(program, stream, saved)
             for stream in program.streams
             if stream.name in wanted
         },
     )
+
+
+def _begun(program: Program, stream: Stream, saved: Saved) -> StreamProgress:
+    """A stream that begins: nothing of it was seen, but of a twin the rows that have come before it did."""
+    found = StreamProgress.start(stream)
+    if stream.twin_of in saved and program.stream(stream.rows_of).time == stream.time:
+        found.latest, found.clock = saved[stream.rows_of]["latest"], saved[stream.rows_of]["clock"]
+    return found
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from eventide.language.expression_text import (
 from eventide.language.from_clause import FromReader
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.group_by import Group, GroupReader, refuse_over
-from eventide.language.query_windows import WindowReader, WindowRequest
+from eventide.language.query_windows import WindowReader
 from eventide.language.scope import TIME, Clock, Scope
 from eventide.language.window_calls import MARKS, marked_edges, unmarked
 from eventide.plan.bound.window_edges import edges_of
@@ -110,10 +110,8 @@ class QueryReader:
     source: SourceText
     origin: FromReader
 
-    def read(
-        self, name: str, select: exp.Select, level: Scope
-    ) -> tuple[Query, WindowRequest, tuple[Column, ...], Clock]:
-        """The query, what its window asks of the stream, its columns, and which of them carry time."""
+    def read(self, name: str, select: exp.Select, level: Scope) -> tuple[Query, tuple[Column, ...], Clock]:
+        """The query, its columns, and which of them carry time."""
         self._check_rows(select)
         by = GroupReader(self.source, self.origin)
         groups = by.read(select, level)
@@ -153,7 +151,7 @@ class QueryReader:
             raise self.source.error(str(error), _blamed(str(error), select)) from error
         columns = [Column(group.name, level.type_of(group.expression)) for group in reading.groups]
         columns += [Column(value.name, "") for value in reading.values]
-        return query, asked, tuple(columns), clock_of_results(query, level, reading.groups)
+        return query, tuple(columns), clock_of_results(query, level, reading.groups)
 
     def _check_rows(self, select: exp.Select) -> None:
         refuse_over(select, self.source)

@@ -1,8 +1,7 @@
 """The statements of a script, taken one after the other into one program.
 
 Law: a statement sees what stands before it. Names are the same whatever their capital letters, and a stream and a
-query never share one. SLACK and DRATIO in the window of a query are the policy of its stream; two queries that say
-different things of one stream are refused.
+query never share one.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from sqlglot import exp
 from eventide.errors import DeclarationError, LanguageError
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio
 from eventide.language.aggregate_query import QueryReader
+from eventide.language.controllers import Controllers
 from eventide.language.create_alert import alert_of, refuse_watched
 from eventide.language.create_function import Function, function_of
 from eventide.language.create_stream import DeclaredStream, OutputTarget, StreamReader, name_of, output_of
@@ -22,7 +22,6 @@ from eventide.language.expression_text import in_spark_words, unused
 from eventide.language.from_clause import FromReader, Interfaces
 from eventide.language.grammar.clause_words import PROD_CLAUSES, QUEUE_CLAUSES, STATE_CLAUSES
 from eventide.language.grammar.nodes import (
-    IN_WINDOWS,
     Clause,
     CreateAlert,
     CreateBounds,
@@ -50,13 +49,12 @@ from eventide.language.grammar.source_text import (
 from eventide.language.grammar.spelling import meant
 from eventide.language.over import OverReader, looks_around, over_results, windows_of
 from eventide.language.query_clauses import ScriptContext, needs_queue, refuse_same_place, with_prods, with_sideline
-from eventide.language.query_windows import set_policy
 from eventide.language.row_query import BY_TIME, RowsReader, UnionReader, by_time_alone, gives_rows
 from eventide.language.scalar_subqueries import ScalarReader
 from eventide.language.scope import Clock, Scope, ScopeRelation
 from eventide.language.state_clauses import StateRequest
 from eventide.language.stream_bounds import relate_streams
-from eventide.language.warnings import Warning, about_operator, about_query, about_stream, warning_at
+from eventide.language.warnings import Warning, about_operator, about_policy, about_query, about_stream, warning_at
 from eventide.plan.binding import through
 from eventide.plan.declared.alert import AlertRule
 from eventide.plan.declared.program import NAME, Operator, Program, Step, reads, streams_below
@@ -83,7 +81,11 @@ class Builder:
     interfaces: Interfaces = field(default_factory=Interfaces)
     alerts: dict[str, AlertRule] = field(default_factory=dict)
     bare: int = 0
+    controllers: Controllers = field(init=False)
     about_bounds: list[tuple[str, exp.Expr]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.controllers = Controllers(self.source, self.streams)
 
     def know(self, streams: Iterable[Stream]) -> None:
         """Add streams that were declared elsewhere; a policy of their own stays what it is."""
@@ -116,8 +118,9 @@ class Builder:
 
     def _program(self, streams: Iterable[str], queries: Iterable[str]) -> Program:
         steps = [self.queries[key].query for key in queries]
+        declared = (*(self.streams[key] for key in streams), *self.controllers.read_by(steps))
         return Program(
-            tuple(self.streams[key].stream for key in streams),
+            tuple(one.stream for one in declared),
             tuple(step for step in steps if isinstance(step, Query)),
             tuple(step for step in steps if not isinstance(step, Query)),
         )
@@ -129,16 +132,18 @@ class Builder:
             if (one := waiting.pop()) not in seen:
                 seen[one] = None
                 waiting += sorted(_read_by(self.queries[one])) if one in self.queries else ()
-        below = list(reversed(seen))
+        below = list(dict.fromkeys(map(self.controllers.rows_of, reversed(seen))))
         return self._program(
             [key for key in below if key in self.streams], [key for key in below if key in self.queries]
         )
 
     def warnings(self) -> tuple[Warning, ...]:
         """The warnings about the whole script."""
-        read = {name for known in self.queries.values() for name in (*reads(known.query), *_asks(known))}
-        found = [warning for one in self.streams.values() for warning in about_stream(one, one.stream.name in read)]
-        streams = {key: declared.stream for key, declared in self.streams.items()}
+        read = {self.controllers.rows_of(key) for known in self.queries.values() for key in _read_by(known)}
+        found = [warning for key, one in self.streams.items() for warning in about_stream(one, key in read)]
+        twins = self.controllers.read_by(known.query for known in self.queries.values())
+        found += [warning for twin in twins for warning in about_policy(twin)]
+        streams = {one.stream.name.lower(): one.stream for one in (*self.streams.values(), *twins)}
         for known in self.queries.values():
             if isinstance(known.query, Query):
                 found += about_query(known.query, known.tree)
@@ -220,22 +225,15 @@ class Builder:
         if isinstance(tree, exp.Select) and not of_rows and windows_of(tree):
             tree, of_rows = over_results(tree, self.source), True
         select, level = origin.read(tree, above)
-        policy: dict[str, Clause]
+        self.controllers.settle(level, name, (*self.queries, *self.streams))
         if of_rows and looks_around(select):
-            clauses = level.window.expressions if level.window is not None else ()
-            policy = {str(clause.this): clause for clause in clauses if clause.this in IN_WINDOWS}
             step, columns, clock = OverReader(self.source, origin).read(name, select, level, ordered)
         elif of_rows:
             step, columns, clock = RowsReader(self.source, origin).read(name, select, level, ordered)
-            clauses = level.window.expressions if level.window is not None else ()
-            policy = {str(clause.this): clause for clause in clauses}
         else:
             level = origin.settled(level, tree)
-            step, asked, columns, clock = QueryReader(self.source, origin).read(name, select, level)
-            policy = asked.policy
+            step, columns, clock = QueryReader(self.source, origin).read(name, select, level)
             step = self._queued(step, tree, level)
-        if policy:
-            self._ask(policy, level, name)
         return self._take_in(ScopeRelation(step, tree, columns, clock, hidden))
 
     def _queued(self, query: Query, tree: exp.Expr, level: Scope) -> Query:
@@ -279,12 +277,14 @@ class Builder:
         known = self.queries[name.lower()]
         if not isinstance(known.query, Query):
             raise self.source.error("PROD is for windows, and these are rows", asked[0], "leave it out")
-        below = {read.lower() for read in streams_below(self.part(name), known.query.name)}
-        kinds = {declared.stream.time_kind for key, declared in self.streams.items() if key in below}
-        kind = TimeKind.SEQUENCE if kinds == {TimeKind.SEQUENCE} else TimeKind.TIMESTAMP
-        prodded = {key for key, declared in self.streams.items() if declared.stream.prods is not None}
+        part = self.part(name)
+        names_below = streams_below(part, known.query.name)
+        below = [stream for stream in part.streams if stream.name in names_below]
+        sequences = {stream.time_kind is TimeKind.SEQUENCE for stream in below}
+        kind = TimeKind.SEQUENCE if sequences == {True} else TimeKind.TIMESTAMP
         names = {key: declared.stream.name for key, declared in self.streams.items()}
-        around = ScriptContext(names, {key: one.name for key, one in self.functions.items()}, bool(below & prodded))
+        prodded = any(stream.prods is not None for stream in below)
+        around = ScriptContext(names, {key: one.name for key, one in self.functions.items()}, prodded)
         query = with_prods(known.query, asked, self.source, kind, around)
         self.queries[name.lower()] = replace(known, query=query)
         try:
@@ -298,27 +298,13 @@ class Builder:
     def _free(self, name: str) -> str:
         return unused(name, (*self.queries, *self.streams))
 
-    def _ask(self, policy: dict[str, Clause], level: Scope, query: str) -> None:
-        """SLACK and DRATIO in a window are about its stream."""
-        first = next(iter(policy.values()))
-        if level.below is None and level.pending is None:
-            set_policy(self.streams[level.stream.name.lower()], query, policy, self.source)
-            return
-        what = "the query" if level.over_query is not None else "several streams"
-        named = f" {level.stream.name!r}" if level.over_query is not None else ""
-        raise self.source.error(
-            f"{first.this} is for a stream, and this reads {what}{named}",
-            first,
-            "results of a query are never late" if level.over_query is not None else "say it in CREATE STREAM",
-        )
-
     def _function(self, tree: CreateFunction) -> str:
         found = function_of(tree, self.functions, self.source)
         self.functions[found.name.lower()] = found
         return found.name
 
     def _alert(self, tree: CreateAlert) -> str:
-        streams = {key: declared.stream for key, declared in self.streams.items()}
+        streams = {key: one.stream for key, one in {**self.streams, **self.controllers.twins}.items()}
         found = alert_of(tree, self.alerts, streams, self.queries, self.source)
         self.alerts[found.name.lower()] = found
         return found.name
@@ -348,7 +334,7 @@ class Builder:
         return DropStatement(piece.place, piece.text, kind, name)
 
     def _check_unread(self, key: str, tree: Order) -> None:
-        read = {key}
+        read = {key, *(twin for twin in self.controllers.twins if self.controllers.rows_of(twin) == key)}
         # Operators that were put in go by the name of the query that needed them.
         while hidden := {k for k in self._hidden - read if read & _read_by(self.queries[k])}:
             read |= hidden

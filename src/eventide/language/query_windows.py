@@ -8,14 +8,13 @@ aggregate with none of them is refused, because no heartbeat could ever say that
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.language.create_stream import DeclaredStream, StreamReader
 from eventide.language.expression_text import spark_text
-from eventide.language.grammar.nodes import IN_WINDOWS, Amount, Amounts, Clause, StreamWindow
+from eventide.language.grammar.nodes import Amount, Amounts, Clause, StreamWindow
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import instead_of, meant, nearest, window_function_in
 from eventide.language.state_clauses import CHANGES, STATE_TTL, StateRequest
@@ -43,14 +42,12 @@ COUNTED = ("ROWS", "TUPLES", "COUNT")
 """What WATTR may name for a window over a count of rows."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class WindowRequest:
     """What a query asks of its window."""
 
     window: AnyWindow
     retain: int = 0
-    policy: dict[str, Clause] = field(default_factory=dict)
-    """SLACK and DRATIO, which are the stream's."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +78,7 @@ class WindowReader:
         if window is None:
             raise self._never_closes(select)
         retain = amounts.length(clauses["RETAIN"].expressions[0], "RETAIN") if "RETAIN" in clauses else 0
-        policy = {name: clause for name, clause in clauses.items() if name in IN_WINDOWS}
-        return WindowRequest(window, retain, policy)
+        return WindowRequest(window, retain)
 
     def _window(
         self, clauses: dict[str, Clause], buckets: list[Bucket], amounts: Amounts, shift: int | None
@@ -233,26 +229,3 @@ class WindowReader:
     def _spoken(self) -> str:
         """What is read, as the user would write it; a merge that was put in is any stream."""
         return "(..)" if self.below is not None and self.stream.name.endswith("_below") else self.stream.name
-
-
-def set_policy(declared: DeclaredStream, query: str, asked: dict[str, Clause], source: SourceText) -> None:
-    """Let a stream find its heartbeats as the SLACK and DRATIO in the window of a query say.
-
-    Law: two queries, or a query and the stream itself, that say different things of one stream are refused.
-    """
-    reader = StreamReader(source)
-    first = next(iter(asked.values()))
-    before = declared.stream.policy
-    policy_of = declared.policy_of or ("the stream" if set(IN_WINDOWS) & declared.clauses.keys() else None)
-    if policy_of is None:
-        reader.with_policy(declared, {**declared.clauses, **asked})
-    else:
-        kept = {name: clause for name, clause in declared.clauses.items() if name not in IN_WINDOWS}
-        reader.with_policy(declared, {**kept, **asked})
-        if declared.stream.policy != before:
-            raise source.error(
-                f"{policy_of} says something else of how stream {declared.stream.name!r} finds its heartbeats",
-                first,
-                "a stream has one policy: say it once, in CREATE STREAM",
-            )
-    declared.policy_of = f"query {query!r}"

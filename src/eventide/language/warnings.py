@@ -62,13 +62,21 @@ def warning_at(message: str, node: exp.Expr | int, source: SourceText) -> Warnin
 
 def about_stream(declared: DeclaredStream, is_read: bool) -> Iterator[tuple[str, exp.Expr]]:
     """What to say about a stream, and the clause it is about."""
-    stream, clauses = declared.stream, declared.clauses
+    stream = declared.stream
     if declared.tree is None:
         return
     if not is_read:
         yield f"no query reads the stream {stream.name!r}", declared.tree
     if stream.input is None:
         yield f"stream {stream.name!r} does not say where its rows come from: add FROM format 'path'", declared.tree
+    yield from about_policy(declared)
+
+
+def about_policy(declared: DeclaredStream) -> Iterator[tuple[str, exp.Expr]]:
+    """What to say of the time of a stream, or of a twin of one, that its policy finds."""
+    stream, clauses = declared.stream, declared.clauses
+    if declared.tree is None:
+        return
     if stream.timestamps is not Timestamps.EXTERNAL:
         for name in POLICIES:
             if name not in clauses or name == "PUNCTUATED BY":

@@ -213,6 +213,10 @@ class BoundProgram:
         """The ways by which the rows of a stream, query or operator go."""
         return tuple(way for way in self.ways if way.source == source)
 
+    def ways_from_all(self, streams: Iterable[Stream]) -> tuple[Edge, ...]:
+        """The ways by which the rows of several streams go, of twins for example."""
+        return tuple(way for stream in streams for way in self.ways_from(stream.name))
+
     def ways_into(self, step: str) -> tuple[Edge, ...]:
         """The ways by which rows come into a query or operator."""
         return tuple(way for way in self.ways if way.step == step)

@@ -170,10 +170,13 @@ def _add_readers(tree: Tree, name: str, steps: list[dict[str, Any]], shown: set[
 
 def _stream(stream: dict[str, Any]) -> Tree:
     tree = Tree(titled("stream", stream["name"]))
-    tree.add(line("rows", ", ".join(f"{name} {kind}" for name, kind in stream["columns"].items())))
-    if "computed" in stream:
-        tree.add(line("computed", ", ".join(f"{name} = {sql}" for name, sql in stream["computed"].items())))
-    tree.add(line("from", _input(stream["input"])))
+    if "twin_of" in stream:
+        tree.add(line("rows", f"those of stream {stream['twin_of']}, with a controller of their own"))
+    else:
+        tree.add(line("rows", ", ".join(f"{name} {kind}" for name, kind in stream["columns"].items())))
+        if "computed" in stream:
+            tree.add(line("computed", ", ".join(f"{name} = {sql}" for name, sql in stream["computed"].items())))
+        tree.add(line("from", _input(stream["input"])))
     tree.add(line("time", stream["time"]))
     add_attributes(tree, stream["temporal"])
     tree.add(line("sources", ", ".join(stream["source"]) or "one: the stream itself"))
@@ -189,6 +192,8 @@ def _stream(stream: dict[str, Any]) -> Tree:
     if stream["reduce"]:
         step = tree.add(line("reduce", "every row is read once, in Spark (in DuckDB on the local engine)"))
         step.add(sql_text(stream["reduce"]))
+    elif "twin_of" in stream:
+        tree.add(line("reduce", f"by the statement of stream {stream['twin_of']}, which reads every row once for both"))
     return tree
 
 

@@ -157,7 +157,7 @@ def described(
     places = dict(outputs or {})
     bound = bound_steps(program, functions, places)
     return {
-        "streams": [_stream(stream, bound.ways_from(stream.name)) for stream in program.streams],
+        "streams": [_stream(stream, _reduced(stream, program, bound)) for stream in program.streams],
         "queries": [
             _query(query, _found(query, bound), bound.ways_from(query.name), places.get(query.name), memory)
             | {"closes": closing_words(query, program), "by_source": query.by_source}
@@ -199,6 +199,12 @@ def _operator(operator: Operator, bound: BoundSteps, places: Mapping[str, str]) 
     return description | {"output": places.get(name), "reduce": reduce}
 
 
+def _reduced(stream: Stream, program: Program, bound: BoundSteps) -> list[BoundQuery]:
+    """Whose slices the statement of a stream makes: also those of its twins, which then have none of their own."""
+    together = next(group for group in program.reduced_together if stream in group)
+    return [way for one in together for way in bound.ways_from(one.name)] if stream == together[0] else []
+
+
 def _stream(stream: Stream, readers: list[BoundQuery]) -> dict[str, Any]:
     unitless = stream.time_kind is TimeKind.SEQUENCE
     time = TIMES.get(stream.timestamps)
@@ -206,6 +212,7 @@ def _stream(stream: Stream, readers: list[BoundQuery]) -> dict[str, Any]:
         "name": stream.name,
         "columns": {column.name: column.type for column in stream.columns},
         **({"computed": dict(stream.computed)} if stream.computed else {}),
+        **({"twin_of": stream.twin_of} if stream.twin_of is not None else {}),
         "input": None if stream.input is None else _input(stream.input),
         "time": time or f"column {stream.time} ({stream.time_kind.value})",
         "temporal": of_stream(stream),

@@ -47,8 +47,9 @@ Finished = Callable[[HeartbeatTrace], object]
 class Tracing:
     """Traces the heartbeats of an engine, from now to its end."""
 
-    def __init__(self, running: Running, every: float = EVERY, now: Callable[[], float] = time.time) -> None:
-        self._running, self._every, self._now = running, every, now
+    def __init__(self, running: Running, every: float | None = None, now: Callable[[], float] = time.time) -> None:
+        self._running, self._now = running, now
+        self._every = EVERY if every is None else every
         self._lock = threading.Lock()
         self._traces = HeartbeatTraces()
         self._due: dict[str, float] = {}

@@ -45,8 +45,8 @@ class LocalBackend:
         self._batch: dict[str, pa.Table] = {}
 
     def declare(self, stream: Stream) -> None:
-        """Remember the stream's columns; results of a query come with no round."""
-        if not isinstance(stream, Derived):
+        """Remember the stream's columns; results of a query come with no round, and twins have the rows of others."""
+        if not isinstance(stream, Derived) and stream.twin_of is None:
             self._streams[stream.name] = stream
 
     def type_of(self, stream: Stream, sql: str) -> str:

@@ -34,10 +34,10 @@ from eventide.eventtime.instant import NEVER, Instants
 from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.binding import BoundOperator, BoundProgram
 from eventide.plan.bound.query import BoundQuery
-from eventide.plan.declared.evolution import QUERY, Begin, Consent, Evolution
+from eventide.plan.declared.evolution import QUERY, STREAM, Begin, Consent, Evolution
 from eventide.plan.declared.fingerprint import described
 from eventide.plan.declared.join import Join
-from eventide.plan.declared.program import Program, reads
+from eventide.plan.declared.program import Program, reads, streams_below
 
 
 class SourceNames:
@@ -144,10 +144,24 @@ class EngineState:
         if self.record is None or name in self.evolution.of(QUERY, Begin.STATE, Begin.BEGINNING):
             return NEVER
         step = next(step for step in program.steps if step.name == name)
+        self._check_times(program, name)
         latest = max((latest_of(read, program, self.streams, kept) for read in reads(step)), default=NEVER)
         if isinstance(bound, BoundQuery):
             return first_after(bound, latest)
         return latest if latest == NEVER else latest + 1
+
+    def _check_times(self, program: Program, name: str) -> None:
+        """Refuse windows that would lack rows: of a time that nobody asked for before nothing is known of those."""
+        for read in streams_below(program, name):
+            stream = program.stream(read)
+            before = self.streams[stream.rows_of].losses.rows
+            other = stream.time != program.stream(stream.rows_of).time
+            if before and other and read in self.evolution.of(STREAM, Begin.PRESENT):
+                raise CheckpointError(
+                    f"query {name!r} cannot begin in the midst of stream {stream.rows_of!r}: nobody has kept which "
+                    f"times {stream.time!r} the {before:,} rows had that came. Let it read them again (backfill), or "
+                    "give the changed program another checkpoint"
+                )
 
     @property
     def round(self) -> int:

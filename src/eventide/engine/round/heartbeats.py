@@ -96,21 +96,28 @@ class HeartbeatStep:
         for name, reduction in reductions.items():
             self._ingest(found, name, reduction, given.number)
         for name, stream in self.streams.items():
-            self._observe(stream, moments[name], reductions.get(name), given.ended_sources.get(name, ()))
+            ended = given.ended_sources.get(stream.stream.rows_of, ())
+            self._observe(stream, moments[name], reductions.get(name), ended)
         spoke = {name for name, reduction in reductions.items() if reduction.spoke}
         for name, stream in self.streams.items():
             moment = moments[name]
             # Where streams share bounds, the rows of one move the others.
-            moves = not spoke.isdisjoint((name, *stream.moved_by)) or given.ended_sources.get(name)
+            moves = not spoke.isdisjoint((name, *stream.moved_by)) or given.ended_sources.get(stream.stream.rows_of)
+            explicit = self._explicit(given, stream.stream)
             if is_due or moves:
-                found.heartbeats[name] = stream.promise(moment, given.heartbeats.get(name))
+                found.heartbeats[name] = stream.promise(moment, explicit)
                 continue
             # It stays where it is, unless a promise came from outside; it may be asked if someone waits.
-            heartbeat = max(stream.heartbeat, given.heartbeats.get(name, NEVER))
+            heartbeat = max(stream.heartbeat, NEVER if explicit is None else explicit)
             found.heartbeats[name] = Heartbeats(heartbeat, np.full(len(stream.sources), heartbeat, dtype=np.int64))
             if self.polling.when is When.ON_DEMAND:
                 found.idle[name] = moment
         return found
+
+    def _explicit(self, given: RoundInput, stream: Stream) -> int | None:
+        """The promise from outside: it is one of rows, so it holds for twins that go by the same time."""
+        same = self.streams[stream.rows_of].stream.time == stream.time
+        return given.heartbeats.get(stream.name, given.heartbeats.get(stream.rows_of) if same else None)
 
     @staticmethod
     def _observe(stream: StreamProgress, moment: int, reduction: Reduction | None, ended: Iterable[str]) -> None:
@@ -121,7 +128,7 @@ class HeartbeatStep:
             if seen == NEVER < stream.latest and stream.arrivals is not None:
                 wrong = wrong_unit(stream.stream, int(stream.arrivals.earliest.min()))
                 if wrong is not None:
-                    log.warning("%s", wrong)
+                    log.warning("%s", wrong, extra={"event": "wrong unit of time"})
             stream.losses.rejected += sum(part.rows for part in reduction.rejected)
         elif stream.stream.arrival is not None:
             stream.clock = moment

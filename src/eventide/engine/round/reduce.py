@@ -219,7 +219,8 @@ class Reducer:
     """The statements for one stream, written once and used every round.
 
     `together` are the aggregates whose slices come to the driver, by one statement that reads every row once; all
-    `others`, ports and aggregates, have a statement each.
+    `others`, ports and aggregates, have a statement each. Some of them may read twins of the stream: the same rows, at
+    the same times.
     """
 
     stream: Stream
@@ -266,7 +267,9 @@ class Reducer:
 
 
 def _cell(stream: Stream, queries: Sequence[BoundQuery]) -> int:
-    return cell_width(stream, [query.panes.pane for query in queries if query.by_panes])
+    """The width of a cell that serves the policies of all who read the rows."""
+    panes = [query.panes.pane for query in queries if query.by_panes]
+    return min(cell_width(one, panes) for one in (stream, *(query.stream for query in queries)))
 
 
 def _of_branch(answer: pa.Table, branch: int, text: ReduceText) -> pa.Table:

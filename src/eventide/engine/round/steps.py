@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from eventide.engine.round.report import RoundInput, RoundReport, RoundTimes, St
 from eventide.engine.round.results import results_of, schema_of
 from eventide.engine.round.side_tables import LATE, REJECTS, late_by_source, reasons_of
 from eventide.plan.declared.query import added_columns
+from eventide.plan.declared.stream import Stream
 from eventide.results.results import Results
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class RoundSteps:
         with step("commit"):
             self._commit(given, advanced, early, results)
         engine.seconds = seconds = {name: end - start for name, (start, end) in worked.items()}
-        rows = sum(one.cells.rows for one in reductions.values())
+        rows = sum(reductions[one.name].cells.rows for one in engine.program.inputs if one.name in reductions)
         if reductions:
             engine.last_rows = rows
         for name in given.budgets:
@@ -108,21 +109,25 @@ class RoundSteps:
         """What was read of each stream, and from when to when."""
         engine = self.engine
         engine.backend.bring(given.rows, few=engine.last_rows < FEW_ROWS)
-        names = [stream.name for stream in engine.program.streams if stream.name in given.rows]
+        groups = [group for group in engine.program.reduced_together if group[0].rows_of in given.rows]
 
         reading: dict[str, Stretch] = {}
 
-        def reduced(name: str) -> Reduction:
-            started = time.perf_counter()
-            operators = {way.name: engine.state.operators[way.step] for way in engine.plan.ways_from(name)}
+        def reduced(group: tuple[Stream, ...]) -> Reduction:
+            started, name = time.perf_counter(), group[0].name
+            operators = {way.name: engine.state.operators[way.step] for way in engine.plan.ways_from_all(group)}
             reduction = engine.reduce_step.run(
                 engine.reducers[name], operators, engine.streams[name], given.clock, given.number
             )
             reading[name] = started, time.perf_counter()
             return reduction
 
-        found = engine.backend.together([partial(reduced, name) for name in names])
-        return dict(zip(names, found, strict=True)), reading
+        found: dict[str, Reduction] = {}
+        for group, one in zip(groups, engine.backend.together([partial(reduced, g) for g in groups]), strict=True):
+            found[group[0].name] = one
+            for twin in group[1:]:
+                found[twin.name], reading[twin.name] = replace(one, rejected=()), reading[group[0].name]
+        return found, reading
 
     def _heartbeats(self, given: RoundInput, reductions: Mapping[str, Reduction]) -> Ingestion:
         engine = self.engine

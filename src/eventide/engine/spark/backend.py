@@ -77,10 +77,10 @@ class SparkBackend:
         self.duckdb_executor = DuckDBExecutor(files=False)
 
     def declare(self, stream: Stream) -> None:
-        """Make an empty view with the stream's columns; results of a query come with no round."""
-        if not isinstance(stream, Derived):
+        """Make an empty view with the stream's columns; results of a query come with no round, twins with others."""
+        if not isinstance(stream, Derived) and stream.twin_of is None:
             self._streams[stream.name] = stream
-        if FileReduce.can(stream):
+        if stream.twin_of is None and FileReduce.can(stream):
             self.by_files[stream.name] = FileReduce(self.spark, stream)
         self._empty[stream.name] = self.spark.createDataFrame([], _ddl(stream))
         self._empty[stream.name].createOrReplaceTempView(f"eventide_empty_{stream.name}")
@@ -155,8 +155,8 @@ class SparkBackend:
 
     def reduce(self, stream: Stream, sql: str, portable: bool) -> pa.Table:
         """The answer of a statement that reduces the rows of a stream: by its files, or else by Spark SQL."""
-        by_file = self.by_files.get(stream.name) if portable else None
-        batch = self._batch.get(stream.name)
+        by_file = self.by_files.get(stream.rows_of) if portable else None
+        batch = self._batch.get(stream.rows_of)
         found = by_file.reduce(batch, sql) if by_file is not None and isinstance(batch, FileBatch) else None
         return self.ask(sql) if found is None else found
 
@@ -168,8 +168,8 @@ class SparkBackend:
         self, stream: Stream, sql: str, portable: bool, target: Target, tables: Mapping[str, pa.Table] | None = None
     ) -> Summary:
         """Write the answer over the rows of a round as Parquet: by their files, or else by Spark SQL."""
-        by_file = self.by_files.get(stream.name) if portable else None
-        batch = self._batch.get(stream.name)
+        by_file = self.by_files.get(stream.rows_of) if portable else None
+        batch = self._batch.get(stream.rows_of)
         if by_file is not None and isinstance(batch, FileBatch):
             found = by_file.store(batch, sql, target)
             if found is not None:

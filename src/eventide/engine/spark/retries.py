@@ -47,7 +47,7 @@ class Retries:
 
     def not_answering(self) -> list[str]:
         """A sentence for each source that does not answer."""
-        streams = [stream for stream in self._engine.program.streams if stream.input is not None]
+        streams = [stream for stream in self._engine.program.inputs if stream.input is not None]
         found = (unreachable(stream) or missing_topics(self._spark, stream) for stream in streams)
         return [sentence for sentence in found if sentence is not None]
 
@@ -56,11 +56,11 @@ class Retries:
         last, at = self._said
         if reason != last or time.monotonic() > at + REPEAT_SECONDS:
             self._said = reason, time.monotonic()
-            log.warning("%s; it goes on being tried", reason)
+            log.warning("%s; it goes on being tried", reason, extra={"event": "source not answering"})
 
     def missing(self, failure: BaseException) -> str | None:
         """What to say of a source that did not answer; None if that was not the reason of a failure."""
-        reason = outage(failure, self._engine.program.streams)
+        reason = outage(failure, self._engine.program.inputs)
         return None if reason is None else next(iter(self.not_answering()), reason)
 
     def carried_out(self, round: Callable[[], T]) -> T:
@@ -79,7 +79,7 @@ class Retries:
                     raise
                 else:
                     what = f"round {number} failed, and nothing of it was committed; it is tried again"
-                    log.warning("%s: %s", what, first_line(failure))
+                    log.warning("%s: %s", what, first_line(failure), extra={"event": "round tried again"})
                 if self._stopping.wait(WAITS[failed] if missing is None else RETRY_SECONDS):
                     raise StoppedError from failure
                 failed += missing is None

@@ -95,15 +95,15 @@ class Part:
         """The part in a sentence."""
         begin = self.begin.value
         if self.verdict is Verdict.ADDED:
-            begin = "is read from its beginning" if self.kind == STREAM else begin.replace(" anew", "")
+            read = self.kind == STREAM and self.begin is Begin.BEGINNING
+            begin = "is read from its beginning" if read else begin.replace(" anew", "")
         reasons = f" ({'; '.join(self.because)})" if self.because else ""
         return f"{self.kind} {self.name}: {self.verdict.value}, {begin}{reasons}"
 
     def as_json(self) -> Json:
         """The part as plain data."""
         names = {"kind": self.kind, "name": self.name, "verdict": self.verdict.value}
-        begin = "beginning" if self.kind == STREAM and self.verdict is Verdict.ADDED else self.begin.name.lower()
-        return {**names, "begins": begin, "because": list(self.because), "words": self.words}
+        return {**names, "begins": self.begin.name.lower(), "because": list(self.because), "words": self.words}
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,12 @@ class _Comparison:
         kept = sorted(self._found.values(), key=lambda part: order[part.name])
         # Of a table there is no past: it is read as it is.
         tables = {name for name, stream in self._new["streams"].items() if stream.get("table")}
-        streams = {name: tuple(read for read in reads if read not in tables) for name, reads in inputs.items()}
+        # The past of a twin is that of the stream whose rows it has.
+        rows_of = {name: stream.get("twin_of") or name for name, stream in self._new["streams"].items()}
+        streams = {
+            name: tuple(rows_of.get(read, read) for read in reads if read not in tables)
+            for name, reads in inputs.items()
+        }
         return Evolution((*kept, *gone), streams)
 
     # Streams
@@ -212,7 +217,8 @@ class _Comparison:
         before, now = self._old["streams"].get(name), self._new["streams"][name]
         self._columns[name] = frozenset(), False
         if before is None:
-            return Part(STREAM, name, Verdict.ADDED, Begin.BEGINNING)
+            begins_there = now.get("twin_of") in self._old["streams"]
+            return Part(STREAM, name, Verdict.ADDED, Begin.PRESENT if begins_there else Begin.BEGINNING)
         broken, grown = _columns_changed(before["columns"], now["columns"])
         broken |= _computed_otherwise(before.get("computed") or (), now.get("computed") or ())
         found = tuple(changes(before, now))

@@ -64,6 +64,7 @@ WORDS = {
     "punctuation": "the column of its promises",
     "prods": "the column of its prods",
     "table": "how it is a table",
+    "twin_of": "whose rows it has",
     "table.refresh": "REFRESH EVERY",
     "computed": "what its columns are computed by",
     "future": "what happens to rows of the future",
@@ -140,7 +141,7 @@ def _stream(stream: Stream) -> Json:
     # Users write their own: the text of a policy says what was declared; where it lay in memory is no part of that.
     data["policy"] = ADDRESS.sub("", repr(stream.policy))
     data["input"] = stream.input.format if stream.input else None
-    for later in ("known", "table", "computed", "removed"):
+    for later in ("known", "table", "computed", "removed", "twin_of"):
         data = data if getattr(stream, later) else _without(data, later)
     return data
 

@@ -50,6 +50,7 @@ from functools import cached_property
 from typing import NoReturn
 
 from eventide.errors import DeclarationError
+from eventide.eventtime.policies.skew.declared import names_of_bounds
 from eventide.plan.declared.join import Join, Lookup
 from eventide.plan.declared.query import Prods, Query
 from eventide.plan.declared.rows import Rows
@@ -85,6 +86,9 @@ class Program:
                 if name.lower() in seen:
                     raise DeclarationError(f"there are two of name {name!r} among the declarations: rename one")
                 seen.add(name.lower())
+        for stream in self.streams:
+            if stream.rows_of not in self._streams_by_name:
+                raise DeclarationError(f"{stream.name!r} is a twin of {stream.twin_of!r}, which is not declared")
         names = {one.name for one in (*self.streams, *self.queries, *self.operators)}
         for step in (*self.queries, *self.operators):
             for read in reads(step):
@@ -127,6 +131,23 @@ class Program:
     @cached_property
     def _streams_by_name(self) -> dict[str, Stream]:
         return {stream.name: stream for stream in self.streams}
+
+    @property
+    def inputs(self) -> tuple[Stream, ...]:
+        """The streams that rows are read for: a twin has those of another."""
+        return tuple(stream for stream in self.streams if stream.twin_of is None)
+
+    @cached_property
+    def reduced_together(self) -> tuple[tuple[Stream, ...], ...]:
+        """The streams whose rows one statement reduces: with the same rows and time, and bounds of the same sources.
+
+        The first of them is a twin only where the stream itself goes by another time, or has bounds of other sources.
+        """
+        found: dict[tuple[object, ...], list[Stream]] = {}
+        for stream in sorted(self.streams, key=lambda one: one.twin_of is not None):
+            bounded = stream.known if names_of_bounds(stream.policy) is not None else ()
+            found.setdefault((stream.rows_of, stream.time, bounded), []).append(stream)
+        return tuple(map(tuple, found.values()))
 
     @cached_property
     def _queries_by_name(self) -> dict[str, Query]:

@@ -154,6 +154,9 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
     computed: tuple[tuple[str, str], ...] = ()
     """The columns that are computed from the others, each with its expression in Spark SQL."""
 
+    twin_of: str | None = None
+    """The stream whose rows these are, where this one only has a policy, or a time, of its own for them."""
+
     def __post_init__(self) -> None:
         checked(self.columns)
         owner = f"stream {self.name!r}"
@@ -207,6 +210,33 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
             prods=None,
             computed=(),
         )
+
+    @property
+    def rows_of(self) -> str:
+        """The name of the stream that rows are read for: its own, unless it is a twin."""
+        return self.twin_of or self.name
+
+    def twin(self, name: str, policy: Policy, known: tuple[str, ...] = (), time: str | None = None) -> Stream:
+        """A twin: the rows of this stream, under a policy of its own; `time` is another column to go by.
+
+        Promises and prods among the rows speak of the time of the stream, so they are no others' (Kim et al., section
+        4: each query has a disorder controller, over one stream).
+
+        >>> traffic = Stream("traffic", columns("ts TIMESTAMP, sent TIMESTAMP, v INT"), time="ts")
+        >>> by_sent = traffic.twin("traffic_sent", DropRatio(0.05), time="sent")
+        >>> by_sent.rows_of, by_sent.time
+        ('traffic', 'sent')
+        """
+        if time is None or time == self.time:
+            return replace(self, name=name, policy=policy, known=known, twin_of=self.rows_of)
+        if (mark := self.punctuation or self.prods) is not None:
+            raise DeclarationError(
+                f"stream {self.rows_of!r} cannot go by {time!r}, too: rows in which {mark!r} is TRUE speak of "
+                f"{self.time!r}; declare a stream of its own for that"
+            )
+        other = replace(self, name=name, time=time, timestamps=Timestamps.EXTERNAL, policy=policy, known=known)
+        future = self.future if other.time_kind is self.time_kind else None
+        return replace(other, future=future, twin_of=self.rows_of)
 
     @property
     def stamped_by_broker(self) -> bool:

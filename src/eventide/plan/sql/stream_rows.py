@@ -52,7 +52,7 @@ MALFORMED = "_malformed"
 
 def batch_view(stream: Stream) -> str:
     """The name under which a round's rows of a stream are known to SQL."""
-    return f"eventide_batch_{stream.name}"
+    return f"eventide_batch_{stream.rows_of}"
 
 
 def timed(stream: Stream, up_to: int | None = None) -> str:
@@ -103,7 +103,10 @@ def promises_text(stream: Stream) -> str:
 
 
 def rejects_text(stream: Stream, beyond: int | None = None) -> str:
-    """The rows that no query can take, each with the reason; with `beyond`, also those of later times."""
+    """The rows that no query can take, each with the reason; with `beyond`, also those of later times.
+
+    Malformed rows are rejected once, by the stream itself and not by its twins.
+    """
     columns = ", ".join(quoted(column.name) for column in stream.columns)
     time = "TRUE" if stream.time is None else f"{quoted(stream.time)} IS NOT NULL"
     future = "" if beyond is None else f" OR __t > {beyond}"
@@ -113,7 +116,9 @@ def rejects_text(stream: Stream, beyond: int | None = None) -> str:
         f"CASE WHEN {MALFORMED} IS NOT NULL THEN 'malformed row' WHEN NOT ({time}) THEN 'no time' {source}"
         "WHEN __t IS NULL THEN 'time out of range' ELSE 'too far in the future' END"
     )
-    return f"{timed(stream)} SELECT {columns}, {MALFORMED}, {reason} AS _reason FROM timed WHERE __t IS NULL{future}"
+    whole = "" if stream.twin_of is None else f"{MALFORMED} IS NULL AND "
+    unusable = f"{whole}(__t IS NULL{future})"
+    return f"{timed(stream)} SELECT {columns}, {MALFORMED}, {reason} AS _reason FROM timed WHERE {unusable}"
 
 
 NO_BOUNDS = "no bounds for its source"
