@@ -12,12 +12,12 @@ from tests.engine.functions_of_spark import SparkFunction, functions, is_same, r
 PAGE = Path(__file__).parents[2] / "docs" / "functions.md"
 HEAD = """# Functions
 
-This page lists the functions of Spark that are used most, and says which of them the local engine has. Expressions are
-Spark's SQL on both engines. On Spark all of its functions run, but for those that look across rows
-([the language](language.md#not-yet)). The local engine translates what is known to give Spark's very answer, and
-refuses the rest: `eventide check` names the function. A test compares the answers and types of both engines, call by call,
-over rows with edges (NULL, NaN, the ends of numbers, leap days, times before 1970, letters beyond ASCII), and makes this
-page.
+This page lists the functions of Spark that are used most, and says which of them the local engine has. Expressions
+are Spark's SQL on both engines. On Spark all of its functions run, but for those that look across rows ([the
+language](language.md#not-yet)). The local engine translates what is known to give Spark's very answer, and refuses
+the rest: `eventide check` names the function. A test compares the answers and types of both engines, call by call,
+over rows with edges (NULL, NaN, the ends of numbers, leap days, times before 1970, letters beyond ASCII), and
+makes this page.
 
 | word | meaning |
 |---|---|
