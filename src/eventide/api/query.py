@@ -186,6 +186,7 @@ class ContinuousQuery(NamedRows, Startable):
         by: EventStream | None = None,
         compare: Mapping[str, Comparison] | None = None,
         rows: int | None = None,
+        discarding: bool = False,
     ) -> ContinuousQuery:
         """Give early results, too, by prods (early triggers).
 
@@ -198,6 +199,7 @@ class ContinuousQuery(NamedRows, Startable):
           says how surely, how fast, and between which points.
         - `by`: a stream whose rows are prods. Each asks for windows up to its time, in the groups given by its columns
           of the same names. A stream with prods among its own rows (`eventide.stream(..., prodded=...)`) needs none.
+        - `discarding`: with `every` or `rows`, early results are over what came since the last ones.
         - `estimate`: also extrapolate early sums and counts.
         - `compare`: functions by the name of a value. Each takes early and final values, two Arrow arrays without NULL,
           and returns errors: 0 where the early value is as good as the final one.
@@ -228,5 +230,6 @@ class ContinuousQuery(NamedRows, Startable):
             any(stream.prods is not None for stream in without_prods.plan.streams),
             tuple((compare or {}).items()),
             rows,
+            discarding,
         )
         return replace(self, declared=replace(self.declared, prods=prods), prodded_by=by)

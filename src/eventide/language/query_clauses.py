@@ -55,8 +55,8 @@ def with_prods(
     for word in ("PROD BETWEEN", "PROD SPEED", "PROD CONFIDENCE"):
         if word in clauses and "PROD WITHIN" not in clauses:
             raise source.error(f"{word} without PROD WITHIN", clauses[word], "write PROD WITHIN 2 % ERROR")
-    for word in ("ESTIMATE", "COMPARE"):
-        if word in clauses and not around.in_stream and clauses.keys() <= {"ESTIMATE", "COMPARE"}:
+    for word in ("ESTIMATE", "COMPARE", "DISCARDING"):
+        if word in clauses and not around.in_stream and clauses.keys() <= {"ESTIMATE", "COMPARE", "DISCARDING"}:
             raise source.error(f"{word} without PROD", clauses[word], f"write PROD AT 75 % {clauses[word].sql()}")
     try:
         every = clauses.get("PROD EVERY")
@@ -70,6 +70,7 @@ def with_prods(
             estimate="ESTIMATE" in clauses,
             by=_by(clauses["PROD BY"], source, around) if "PROD BY" in clauses else None,
             in_stream=around.in_stream,
+            discarding="DISCARDING" in clauses,
             compare=_compared(query, clauses["COMPARE"], source, around) if "COMPARE" in clauses else (),
         )
         return replace(query, prods=prods)

@@ -64,7 +64,7 @@ PROD_CLAUSES: Mapping[str, Parts] = {
     "PROD SPEED": ("amount",),
     "PROD CONFIDENCE": ("amount",),
     "PROD BY": ("stream",),
-    "ESTIMATE": (),
+    **dict.fromkeys(("ESTIMATE", "DISCARDING"), ()),
     "COMPARE": ("comparisons",),
 }
 QUEUE_CLAUSES: Mapping[str, Parts] = {

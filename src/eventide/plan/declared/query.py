@@ -53,7 +53,8 @@ class Prods:
     slide, `within` lets the point find itself. Where the times of a stream are numbers of a sequence, its own progress
     takes the place of the clock. `by` names a stream whose rows are prods; `in_stream` says that prods come among the
     rows that the query reads. With `estimate`, sums and counts are extrapolated beside their raw values. `compare` has
-    functions of the user for values: of early and final ones as Arrow arrays, to errors.
+    functions of the user for values: of early and final ones as Arrow arrays, to errors. With `discarding`, an early
+    answer is over the rows that came since the last one, for all open windows.
     """
 
     every: int | None = None
@@ -64,8 +65,11 @@ class Prods:
     in_stream: bool = False
     compare: tuple[tuple[str, Compare], ...] = ()
     every_rows: int | None = None
+    discarding: bool = False
 
     def __post_init__(self) -> None:
+        if self.discarding:
+            self._check_discarding()
         asked = self.every is not None or bool(self.points) or self.within is not None or self.every_rows is not None
         if self.every_rows is not None and self.every_rows < 1:
             raise DeclarationError(f"PROD EVERY {self.every_rows} ROWS has no rows between two prods: give 1 or more")
@@ -75,6 +79,16 @@ class Prods:
             if not (isinstance(how, str) or callable(how)):
                 raise DeclarationError(f"{how!r} cannot compare {value!r}: give a function of early and final values")
         self.triggers(by_progress=False)
+
+    def _check_discarding(self) -> None:
+        if self.needs_slides or self.by is not None or self.in_stream:
+            raise DeclarationError(
+                "DISCARDING goes with PROD EVERY alone: what asks for some windows cannot say of all what is new"
+            )
+        if self.estimate or self.compare:
+            raise DeclarationError(
+                "DISCARDING gives parts of windows, which have no errors: drop it, or ESTIMATE and COMPARE"
+            )
 
     @property
     def needs_slides(self) -> bool:
@@ -108,6 +122,7 @@ def in_words(prods: Prods, say: Callable[[int], str]) -> str:
     parts += [] if prods.by is None else [f"at every row of {prods.by}, up to its time"]
     parts += ["at the prods among the rows that it reads"] if prods.in_stream else []
     parts += ["sums and counts extrapolated"] if prods.estimate else []
+    parts += ["only what came since the last ones"] if prods.discarding else []
     compared = [f"{value} by {how if isinstance(how, str) else _called(how)}" for value, how in prods.compare]
     return "; ".join([*parts, *([f"compared: {', '.join(compared)}"] if compared else [])])
 
@@ -280,10 +295,20 @@ class Query:
         """Whether its windows end at instants that are known before any row comes."""
         return not isinstance(self.window, RowWindow | SessionWindow)
 
+    @property
+    def has_scored_prods(self) -> bool:
+        """Whether early answers are of the same spans and rows as final ones, as far as these have come."""
+        return not isinstance(self.window, SessionWindow) and not (self.prods is not None and self.prods.discarding)
+
     def _check_prods(self, prods: Prods) -> None:
         if prods.needs_slides and isinstance(self.window, RowWindow):
             raise DeclarationError(
                 f"query {self.name!r}: windows over a count of rows have no points in time: prod it EVERY so often"
+            )
+        if prods.discarding and (not isinstance(self.window, Window) or self.window.empty or self.by_source):
+            raise DeclarationError(
+                f"query {self.name!r}: DISCARDING is for windows of time, all of which close together, without those "
+                "that are empty: drop it"
             )
         if isinstance(self.window, SessionWindow):
             self._check_prods_of_sessions(prods, self.window.noun)
