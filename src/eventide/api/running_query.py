@@ -139,6 +139,17 @@ class RunningQueries(Mapping[str, "RunningQuery"]):
         else:
             export(self.engine, provider)
 
+    def export_lineage(self, to: str, name: str) -> None:
+        """Tell OpenLineage what these queries read and write, and how they end: a file, or the address of a catalogue.
+
+        They are a job of this name. Its outputs are the directories that results are written into.
+        """
+        from eventide.telemetry.openlineage import Job, dataset, export
+
+        found = {query: dataset(format, place, {}) for query, (place, format) in self.engine.engine.directories.items()}
+        outputs = {query: place for query, place in found.items() if place is not None}
+        export(self.engine, Job(name, None, outputs, bounded=False), to)
+
     def alerts(self) -> tuple[Alert, ...]:
         """Return the alerts that stand now; the engine is watched from the first call on."""
         return watch(self.engine).board.standing

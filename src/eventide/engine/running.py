@@ -226,7 +226,12 @@ class Running(ABC):
             self.stop()
         except Exception as failure:
             message = str(failure).strip().partition("\n")[0]
-            log.warning("the engine could not be stopped at once: %s: %s", type(failure).__name__, message)
+            log.warning(
+                "the engine could not be stopped at once: %s: %s",
+                type(failure).__name__,
+                message,
+                extra={"event": "not stopped at once"},
+            )
 
     def begin(self) -> None:
         """Prepare for the first round."""

@@ -118,7 +118,9 @@ class KafkaInput:
             "enable.partition.eof": True,
             "auto.offset.reset": "error",
             "isolation.level": "read_committed",
-            "error_cb": lambda error: log.warning("%s: Kafka at %s: %s", self._owner, self._servers, error.str()),
+            "error_cb": lambda error: log.warning(
+                "%s: Kafka at %s: %s", self._owner, self._servers, error.str(), extra={"event": "kafka error"}
+            ),
         }
         try:
             return Consumer(own | fixed, logger=log)
@@ -159,7 +161,7 @@ class KafkaInput:
             if not self._known:
                 raise
             # It was there, and may come back: what is asked for meanwhile is nothing.
-            log.warning("%s", error)
+            log.warning("%s", error, extra={"event": "kafka error"})
             return
         for place in fresh:
             self._next[place] = self._first(place, "earliest" if self._known else self._starting)
@@ -279,7 +281,9 @@ class KafkaInput:
                     "with another checkpoint"
                 )
             else:
-                log.warning("%s: Kafka at %s: %s", self._owner, self._servers, error.str())
+                log.warning(
+                    "%s: Kafka at %s: %s", self._owner, self._servers, error.str(), extra={"event": "kafka error"}
+                )
         return records
 
     def position(self) -> dict[str, Any]:

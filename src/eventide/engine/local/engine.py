@@ -186,6 +186,7 @@ class LocalEngine(Running):
                 "and at the clock of now",
                 meant.round,
                 ", ".join(changed),
+                extra={"event": "rows of a round are gone"},
             )
             with self.exclusively():
                 self.engine.forget_intent()

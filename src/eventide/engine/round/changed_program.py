@@ -120,6 +120,7 @@ def backfilled(engine: Engine, rows: Iterable[Mapping[str, Any]]) -> dict[str, O
                 name,
                 number,
                 ", ".join(wanted),
+                extra={"event": "oldest rows gone"},
             )
     return found.operators
 

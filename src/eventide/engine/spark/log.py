@@ -66,7 +66,12 @@ class SparkLog:
     def _remove_after(self, folder: str, last: int, last_batch: int) -> None:
         for number, name in self._entries(folder).items():
             if number > last:
-                log.warning("taking back %s: the last good round ends with batch %d", name, last_batch)
+                log.warning(
+                    "taking back %s: the last good round ends with batch %d",
+                    name,
+                    last_batch,
+                    extra={"event": "batches taken back"},
+                )
                 self._storage.remove(name)
                 self._storage.remove(f"{folder}/.{number}.crc")
 
@@ -91,7 +96,7 @@ class SparkLog:
             before = self._reached(batch - 1) if batch else {}
             return [self._found(source, before.get(source), last) for source, last in self._reached(batch).items()]
         except (EngineError, LookupError, ValueError) as unknown:
-            log.warning("the files of batch %d are not known: %s", batch, unknown)
+            log.warning("the files of batch %d are not known: %s", batch, unknown, extra={"event": "batch not known"})
             return []
 
     def files_before(self, source: int, batch: int) -> tuple[str, ...] | None:

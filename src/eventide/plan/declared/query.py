@@ -20,7 +20,7 @@ eventide.errors.DeclarationError: PROD needs to know when: write EVERY, AT, WITH
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -289,6 +289,21 @@ class Query:
             self._check_changes()
         if self.prods is not None:
             self._check_prods(self.prods)
+
+    @property
+    def computed(self) -> tuple[Named, ...]:
+        """The columns that it emits, each with what it is computed by; none are passed on."""
+        return (*self.groups, *self.select)
+
+    @property
+    def passes_columns(self) -> bool:
+        """Whether the columns of its inputs are among those that it emits."""
+        return False
+
+    @property
+    def called(self) -> Mapping[str, str]:
+        """The names by which expressions call its inputs."""
+        return {self.stream: self.stream}
 
     @property
     def has_known_ends(self) -> bool:
