@@ -57,7 +57,8 @@ def with_prods(
             raise source.error(f"{word} without PROD WITHIN", clauses[word], "write PROD WITHIN 2 % ERROR")
     for word in ("ESTIMATE", "COMPARE", "DISCARDING"):
         if word in clauses and not around.in_stream and clauses.keys() <= {"ESTIMATE", "COMPARE", "DISCARDING"}:
-            raise source.error(f"{word} without PROD", clauses[word], f"write PROD AT 75 % {clauses[word].sql()}")
+            prod = "PROD EVERY 100 ROWS" if word == "DISCARDING" else "PROD AT 75 %"
+            raise source.error(f"{word} without PROD", clauses[word], f"write {prod} {clauses[word].sql()}")
     try:
         every = clauses.get("PROD EVERY")
         by_rows = every is not None and amounts.says_rows(every.expressions[0])
