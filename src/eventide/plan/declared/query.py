@@ -21,7 +21,7 @@ eventide.errors.DeclarationError: PROD needs to know when: write EVERY, AT, WITH
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlglot
@@ -54,7 +54,8 @@ class Prods:
     takes the place of the clock. `by` names a stream whose rows are prods; `in_stream` says that prods come among the
     rows that the query reads. With `estimate`, sums and counts are extrapolated beside their raw values. `compare` has
     functions of the user for values: of early and final ones as Arrow arrays, to errors. With `discarding`, an early
-    answer is over the rows that came since the last one, for all open windows.
+    answer is over the rows that came since the last one, for all open windows. `where` has patterns of groups as data
+    (`eventtime.pattern`): no others are asked for.
     """
 
     every: int | None = None
@@ -66,6 +67,7 @@ class Prods:
     compare: tuple[tuple[str, Compare], ...] = ()
     every_rows: int | None = None
     discarding: bool = False
+    where: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if self.discarding:
@@ -75,13 +77,17 @@ class Prods:
             raise DeclarationError(f"PROD EVERY {self.every_rows} ROWS has no rows between two prods: give 1 or more")
         if not (asked or self.by is not None or self.in_stream):
             raise DeclarationError("PROD needs to know when: write EVERY, AT, WITHIN or BY")
+        if self.where and self.within is not None:
+            raise DeclarationError(
+                "PROD WITHIN learns from the answers of all groups: leave PROD WHERE out, or prod AT or EVERY"
+            )
         for value, how in self.compare:
             if not (isinstance(how, str) or callable(how)):
                 raise DeclarationError(f"{how!r} cannot compare {value!r}: give a function of early and final values")
         self.triggers(by_progress=False)
 
     def _check_discarding(self) -> None:
-        if self.needs_slides or self.by is not None or self.in_stream:
+        if self.needs_slides or self.by is not None or self.in_stream or self.where:
             raise DeclarationError(
                 "DISCARDING goes with PROD EVERY alone: what asks for some windows cannot say of all what is new"
             )
@@ -103,32 +109,6 @@ class Prods:
         if self.points:
             found.append(AtPoints(self.points))
         return tuple(ByProgress(trigger) for trigger in found) if by_progress else tuple(found)
-
-
-def in_words(prods: Prods, say: Callable[[int], str]) -> str:
-    """When early answers are given, in words; `say` speaks of lengths.
-
-    >>> in_words(Prods(points=(0.75, 0.9), estimate=True), str)
-    'at 75 % and 90 % of the slide; sums and counts extrapolated'
-    """
-    parts = [] if prods.every is None else [f"every {say(prods.every)}, if rows have come"]
-    parts += [] if prods.every_rows is None else [f"every {prods.every_rows:,} rows"]
-    if prods.points:
-        parts.append(f"at {' and '.join(f'{100 * point:g} %' for point in prods.points)} of the slide")
-    if prods.within is not None:
-        sure = f"{100 * prods.within.confidence:g} %"
-        bounds = f"between {100 * prods.within.earliest:g} % and {100 * prods.within.latest:g} % of the slide"
-        parts.append(f"as early as {100 * prods.within.error:g} % error permits, {bounds}, with {sure} confidence")
-    parts += [] if prods.by is None else [f"at every row of {prods.by}, up to its time"]
-    parts += ["at the prods among the rows that it reads"] if prods.in_stream else []
-    parts += ["sums and counts extrapolated"] if prods.estimate else []
-    parts += ["only what came since the last ones"] if prods.discarding else []
-    compared = [f"{value} by {how if isinstance(how, str) else _called(how)}" for value, how in prods.compare]
-    return "; ".join([*parts, *([f"compared: {', '.join(compared)}"] if compared else [])])
-
-
-def _called(function: Callable[..., Any]) -> str:
-    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def added_columns(values: tuple[str, ...], estimates: tuple[str, ...]) -> tuple[str, ...]:
