@@ -206,9 +206,25 @@ def test_bounds_may_be_those_of_groups_and_have_a_unit_of_the_clock() -> None:
     assert found.known == ("a", "b", "c")
 
 
+def test_groups_may_be_named_and_their_names_stand_for_their_sources() -> None:
+    bounds = "BOUNDS (left TRAILS right BY 5, SOURCE left LATENCY 3 s, SOURCE b LATENCY 4 s, right TRAILS right BY 1)"
+    found = stream(f"{bounds} GROUPED (left (a, b), right (c))")
+    five, one = TimeBound(0, 5 * SECOND), TimeBound(0, SECOND)
+    each = SkewMatrix.of([[[], [], []], [[], [], []], [[five], [five], [one]]], [3 * SECOND, 4 * SECOND, 0])
+    assert found.policy == MergedSources(DeclaredSkew(group(each, (0, 0, 1))), (0, 0, 1))
+    assert found.known == ("a", "b", "c")
+
+
 @pytest.mark.parametrize(
     ("clauses", "message"),
     [
+        ("BOUNDS (SOURCE c) GROUPED (left (a, b))", "'c' has bounds and is in no group"),
+        ("BOUNDS (SOURCE a) GROUPED (left (a, b), right (b))", "'b' is in two groups"),
+        ("BOUNDS (SOURCE a) GROUPED (left (a), left (b))", "there are two groups 'left'"),
+        ("BOUNDS (SOURCE a) GROUPED (left (a), a (b))", "'a' is a group and a source"),
+        ("BOUNDS (SOURCE a) GROUPED (left (a)) GROUPED INTO 1", "looks for groups, and GROUPED names them"),
+        ("BOUNDS (SOURCE a) GROUPED (left)", "expected"),
+        ("DRATIO 1% GROUPED (left (a))", "GROUPED is for BOUNDS"),
         ("BOUNDS (SOURCE a) GROUPED INTO 2", "1 sources cannot be grouped into 2"),
         ("DRATIO 1% GROUPED INTO 2", "GROUPED INTO is for BOUNDS"),
         ("BOUNDS (SOURCE a) CLOCK UNIT 0", "would never wait"),

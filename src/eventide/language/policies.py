@@ -16,6 +16,7 @@
 | `ON DEMAND length` | `OnDemand(length)` |
 | `BOUNDS (...) [DRATIO p%]` | `DeclaredSkew(matrix)`, of the bounds that may fail for p of the rows together |
 | `BOUNDS (...) GROUPED INTO n` | `MergedSources(DeclaredSkew(group(matrix, groups)), groups)`, by `partition` |
+| `BOUNDS (...) GROUPED (north (a, b), ...)` | the same, of these groups |
 | `BOUNDS (...) CLOCK UNIT length` | `DeclaredSkew(matrix, clock_unit)` |
 | `ESTIMATED BOUNDS (...)` | `EstimatedSkew(...)` |
 | `OWN PROGRESS [SLACK length]` | `OwnProgress(length)` |
@@ -99,7 +100,7 @@ class PolicyReader:
             raise self.amounts.source.error(f"SLACK does not go with {chosen}: keep one of them", clauses["SLACK"])
         if "ESTIMATOR" in clauses and chosen != "DRATIO":
             raise self.amounts.source.error("ESTIMATOR without DRATIO", clauses["ESTIMATOR"], "add DRATIO and a share")
-        for name in ("GROUPED INTO", "CLOCK UNIT"):
+        for name in ("GROUPED INTO", "GROUPED", "CLOCK UNIT"):
             if name in clauses and chosen != "BOUNDS":
                 raise self.amounts.source.error(f"{name} is for BOUNDS, and there are none", clauses[name])
         known: tuple[str, ...] = ()
@@ -107,8 +108,10 @@ class PolicyReader:
             bounds, ratio = clauses["BOUNDS"], clauses.get("DRATIO")
             budget = None if ratio is None else self.amounts.share(ratio.expressions[0], "DRATIO")
             reader = SkewClauses(self.amounts, self.clock, unused=self.unused)
+            if (grouped := clauses.get("GROUPED")) is not None:
+                reader.take_groups(grouped)
             matrix, known = reader.read(bounds, bounds.expressions, budget)
-            policy: Policy = self._of_groups(matrix, clauses)
+            policy: Policy = self._of_groups(matrix, clauses, reader)
         else:
             policy = self._simple(chosen, clauses)
         if "PUNCTUATED BY" in clauses:
@@ -143,9 +146,16 @@ class PolicyReader:
         wait = None if given_up is None else self._silence(clauses, given_up)
         return Expected(policy, tuple(dict.fromkeys(sources)), wait), tuple(names)
 
-    def _of_groups(self, matrix: SkewMatrix, clauses: Mapping[str, Clause]) -> Policy:
-        """Bounds between sources, or between so many groups of them (Srivastava and Widom, sections 5.1 and 5.2)."""
+    def _of_groups(self, matrix: SkewMatrix, clauses: Mapping[str, Clause], reader: SkewClauses) -> Policy:
+        """Bounds between sources, or between groups of them (Srivastava and Widom, sections 5.1 and 5.2)."""
         unit = None if "CLOCK UNIT" not in clauses else self._silence(clauses, "CLOCK UNIT")
+        if "GROUPED" in clauses:
+            if "GROUPED INTO" in clauses:
+                raise self.amounts.source.error(
+                    "GROUPED INTO looks for groups, and GROUPED names them: keep one", clauses["GROUPED INTO"]
+                )
+            assignment = reader.assignment(clauses["BOUNDS"])
+            return MergedSources(DeclaredSkew(group(matrix, assignment), unit), assignment)
         if "GROUPED INTO" not in clauses:
             return DeclaredSkew(matrix, unit)
         amount = clauses["GROUPED INTO"].expressions[0]
