@@ -16,7 +16,7 @@ from eventide.eventtime.policies.own_progress import OwnProgress
 from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.eventtime.policies.skew.bounds import RowBound, TimeBound
 from eventide.eventtime.policies.skew.declared import DeclaredSkew, declared_loss
-from eventide.eventtime.policies.skew.estimated import Adaptivity, EstimatedSkew
+from eventide.eventtime.policies.skew.estimated import Adaptivity, ClockSpan, EstimatedSkew
 from eventide.eventtime.policies.skew.grouping import group
 from eventide.eventtime.policies.skew.matrix import SkewMatrix
 from eventide.eventtime.policies.skew.per_source import distributed_sensors, global_counter
@@ -60,6 +60,9 @@ POLICIES: dict[str, Policy] = {
         Adaptivity(None), SECOND // 2, 4, pairwise=True
     ),
     "ESTIMATED BOUNDS (WINDOW 50, WEIGHT 0.25, TOLERATED 5%)": EstimatedSkew(Adaptivity(50, 0.25, 0.05)),
+    "ESTIMATED BOUNDS (WINDOW 2 minutes, WEIGHT 1, STEADY)": EstimatedSkew(
+        Adaptivity(ClockSpan(120 * SECOND), 1, None)
+    ),
     "DRATIO 1% TIMEOUT 1 minute": Timeout(DropRatio(0.01), 60 * SECOND),
     "IDLE AFTER 30 s OWN PROGRESS TIMEOUT 60": Timeout(Idle(OwnProgress(), 30 * SECOND), 60 * SECOND),
     "PUNCTUATED BY done": Punctuated(),

@@ -13,7 +13,7 @@ with which A stamps its rows is off by less than 5 s, and advances by 0.9 s in e
 FROM 1 s TO 4 s` that A stamps rows with tokens of one common counter, which it works on for so long. SOURCE ALL says
 it of every source that is named. Bounds between all sources that have a clock, or a counter, follow from that.
 
-`GROUPED (north (a, b), south (c))` behind the bounds watches these sources as two (section 5.2). In the bounds, the name
+`GROUPED (north (a, b), south (c))` behind the bounds watches these sources as two (section 5.2). In bounds, the name
 of a group stands for all of its sources.
 """
 

@@ -41,7 +41,7 @@ from eventide.eventtime.policies.on_demand import OnDemand
 from eventide.eventtime.policies.own_progress import OwnProgress
 from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.eventtime.policies.skew.declared import DeclaredSkew
-from eventide.eventtime.policies.skew.estimated import Adaptivity, EstimatedSkew
+from eventide.eventtime.policies.skew.estimated import Adaptivity, ClockSpan, EstimatedSkew
 from eventide.eventtime.policies.skew.grouping import group, partition
 from eventide.eventtime.policies.skew.matrix import SkewMatrix
 from eventide.eventtime.policies.slack import Slack
@@ -73,7 +73,7 @@ MEAN_GAP = 1_000_000
 """How often a source is taken to speak where groups are looked for: once a second."""
 
 ESTIMATORS = ("KIM", "ADHOC", "QUANTILE")
-ESTIMATION = ("WINDOW", "MAXIMUM", "WEIGHT", "TOLERATED", "UNIT", "AHEAD", "PAIRWISE")
+ESTIMATION = ("WINDOW", "MAXIMUM", "WEIGHT", "TOLERATED", "STEADY", "UNIT", "AHEAD", "PAIRWISE")
 
 
 @dataclass(frozen=True)
@@ -213,24 +213,34 @@ class PolicyReader:
                 raise self.amounts.source.error(
                     f"ESTIMATED BOUNDS has no option {item.this}", item, meant(name, ESTIMATION)
                 )
-            if name not in ("MAXIMUM", "PAIRWISE") and not (
+            if name not in ("MAXIMUM", "STEADY", "PAIRWISE") and not (
                 item.expressions and isinstance(item.expressions[0], Amount)
             ):
                 raise self.amounts.source.error(f"{name} needs a number", item)
             parts[name] = item
+        for one, other in (("MAXIMUM", "WINDOW"), ("STEADY", "TOLERATED")):
+            if one in parts and other in parts:
+                raise self.amounts.source.error(f"{one} and {other} exclude each other: keep one", parts[other])
         usual = Adaptivity()
-        adaptivity = Adaptivity(
-            None if "MAXIMUM" in parts else self._count(parts, "WINDOW", usual.window or 0),
-            self._weight(parts, usual.weight),
-            self.amounts.share(parts["TOLERATED"].expressions[0], "TOLERATED")
-            if "TOLERATED" in parts
-            else usual.tolerated,
-        )
+        tolerated = None if "STEADY" in parts else usual.tolerated
+        if "TOLERATED" in parts:
+            tolerated = self.amounts.share(parts["TOLERATED"].expressions[0], "TOLERATED")
+        window = None if "MAXIMUM" in parts else self._window_of_estimates(parts, usual)
+        adaptivity = Adaptivity(window, self._weight(parts, usual.weight), tolerated)
         unit = self.clock.length(parts["UNIT"].expressions[0], "UNIT") if "UNIT" in parts else 1
         return EstimatedSkew(adaptivity, unit, self._count(parts, "AHEAD", 0), "PAIRWISE" in parts)
 
     def _count(self, parts: Mapping[str, Clause], name: str, usual: int) -> int:
         return self.amounts.rows(parts[name].expressions[0], name) if name in parts else usual
+
+    def _window_of_estimates(self, parts: Mapping[str, Clause], usual: Adaptivity) -> int | ClockSpan | None:
+        """How many rows, or how long, an estimate stands at least."""
+        if "WINDOW" not in parts:
+            return usual.window
+        amount = parts["WINDOW"].expressions[0]
+        if self.amounts.is_rows(amount):
+            return self.amounts.rows(amount, "WINDOW")
+        return ClockSpan(self.clock.length(amount, "WINDOW"))
 
     def _weight(self, parts: Mapping[str, Clause], usual: float) -> float:
         if "WEIGHT" not in parts:
