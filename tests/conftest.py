@@ -77,7 +77,7 @@ def shorten(tests: Iterable[Callable[..., object]]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[SparkSession]:
-    """A real Spark on this machine, in UTC, with the settings of the engine; with `--all` it reads Kafka, too."""
+    """A real Spark on this machine, in UTC, with the settings of the engine; with `--all` also connectors."""
     from eventide.launch.spark_session import local_session
 
     connectors = connector_settings() if pytestconfig.getoption("--all") else {}
@@ -87,14 +87,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
 
 
 def connector_settings() -> dict[str, str]:
-    """What gives Spark its connector for Kafka; nothing where it cannot be fetched, for tests to be skipped."""
+    """What gives Spark its connectors; nothing where they cannot be fetched, for tests to be skipped."""
     from pyspark import __version__
 
     from eventide.errors import EngineError
     from eventide.launch.connectors import missing_settings
 
     try:
-        return missing_settings({"kafka"}, {}, (), __version__)
+        return missing_settings({"kafka", "postgresql"}, {}, (), __version__)
     except EngineError:
         return {}
 

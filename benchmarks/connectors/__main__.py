@@ -5,9 +5,9 @@ with SIGKILL at least twenty times on each engine, at random moments in and afte
 killed once and started again. Then a plain query of Spark does the same work as Eventide. The last line is one JSON
 object:
 
-- `kafka.lost`, `kafka.duplicated`, and the same for `postgres`, `delta` and `iceberg`: results that are missing, or
-  there too often, compared with the rows themselves; all must be 0. `kills` is how many deaths there were, on all
-  engines;
+- `kafka.lost`, `kafka.duplicated`, and the same for `postgres`, `delta`, `iceberg` and (on Spark) `jdbc`: results
+  that are missing, or there too often, compared with the rows themselves; all must be 0. `kills` is how many deaths
+  there were, on all engines;
 - `kafka.throughput_ratio`, `postgres.throughput_ratio`: the throughput of Eventide on Spark over that of plain Spark.
 
 `--engine` kills one engine alone, `--only kills` or `--only throughput` does one part.
@@ -31,7 +31,7 @@ KILLS = {"local": (40, 20), "spark": (20, 20)}
 ROWS = (4_000_000, 400_000)
 LIMIT = 500_000
 """Rows in a round: as much as Spark would take of a backlog, so that its fixed costs weigh little on both sides."""
-SINKS = ("kafka", "postgres", "delta", "iceberg")
+SINKS = ("kafka", "postgres", "delta", "iceberg", "jdbc")
 
 
 def main() -> None:

@@ -40,7 +40,11 @@ def measure(engine: str, kills: int, kafka: KafkaServer, postgres: PostgresServe
     send(kafka.servers, topic, rows, PARTITIONS)
     url, table = postgres.url, f"sums_{engine}"
     delta, lake = str(folder / "delta"), str(folder / "lake")
-    life = Life(engine, str(folder / "state"), kafka.servers, topic, into, url, table, delta, lake, ROWS_OF_A_ROUND)
+    user = f"user=eventide&password={postgres.password}"
+    jdbc = f"jdbc:postgresql://127.0.0.1:{postgres.port}/postgres?{user}"
+    life = Life(
+        engine, str(folder / "state"), kafka.servers, topic, into, url, table, delta, lake, jdbc, ROWS_OF_A_ROUND
+    )
     dice = random.Random(kills)
     deaths = 0
     while deaths < kills:
@@ -58,7 +62,8 @@ def measure(engine: str, kills: int, kafka: KafkaServer, postgres: PostgresServe
     if lived(life, folder) != 0:
         raise SystemExit("the program failed in its last life")
     right, ice = expected(rows), catalog_of({"warehouse": lake}).load_table("lake.sums")
-    return {
+    by_jdbc = {} if engine == "local" else differences("jdbc", right, answers_in_table(url, f"{table}_by_jdbc"))
+    return by_jdbc | {
         "kills": deaths,
         **differences("kafka", right, answers_in_topic(kafka.servers, into)),
         **differences("postgres", right, answers_in_table(url, table)),

@@ -1,8 +1,8 @@
 """`python -m benchmarks.connectors.program FILE`: the program that is killed; FILE says how and when, as JSON.
 
-It reads a topic, and writes the same windows into a topic, and into tables of PostgreSQL, Delta and Iceberg. At a step
-of the round that is named, or so many milliseconds later, it kills itself with SIGKILL: within a transaction, between
-it and the record, after that.
+It reads a topic, and writes the same windows into a topic, and into tables of PostgreSQL, Delta and Iceberg; on Spark
+by JDBC, too. At a step of the round that is named, or so many milliseconds later, it kills itself with SIGKILL: within
+a transaction, between it and the record, after that.
 """
 
 from __future__ import annotations
@@ -35,6 +35,12 @@ CREATE QUERY sums_in_ice AS SELECT k, sum(v) AS total, count(*) AS n FROM s [RAN
     INTO iceberg 'lake.sums' OPTIONS (warehouse '{warehouse}');
 """
 
+BY_JDBC = """
+CREATE QUERY sums_by_jdbc AS SELECT k, sum(v) AS total, count(*) AS n FROM s [RANGE {window} seconds] GROUP BY k
+    INTO jdbc '{table}_by_jdbc' OPTIONS (url '{jdbc}');
+"""
+"""Which only Spark has."""
+
 
 @dataclass(frozen=True)
 class Life:
@@ -49,6 +55,7 @@ class Life:
     table: str
     delta: str
     warehouse: str
+    jdbc: str
     limit: int
     step: str = ""
     round: int = -1
@@ -62,7 +69,8 @@ class Life:
 
 def live(life: Life) -> None:
     """Run to the end, or to the death."""
-    script = read_script(SCRIPT.format(**asdict(life) | {"delay": DISORDER + 1, "window": WINDOW}))
+    text = SCRIPT + (BY_JDBC if life.engine == "spark" else "")
+    script = read_script(text.format(**asdict(life) | {"delay": DISORDER + 1, "window": WINDOW}))
     sinks = {one.query: sink_of(one.kind, one.path, dict(one.options)) for one in script.outputs}
     claim_outputs(sinks, life.checkpoint, None, replace=False)
 
@@ -86,7 +94,7 @@ def live(life: Life) -> None:
         from eventide.launch.connectors import missing_settings
         from eventide.launch.spark_session import local_session
 
-        session = local_session("local[2]", missing_settings({"kafka"}, {}, (), __version__))
+        session = local_session("local[2]", missing_settings({"kafka", "postgresql"}, {}, (), __version__))
         return SparkEngine(session, script.program, life.checkpoint, sinks, observer=observer)
 
     engines: dict[str, Callable[[], Running]] = {"local": local, "spark": spark}

@@ -29,7 +29,6 @@ from scripts.postgres_server import PostgresServer
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-DRIVER = "org.postgresql:postgresql:42.7.4"
 PARTITIONS = 4
 ROWS_PER_SECOND = 2_000
 TURNS = 3
@@ -44,7 +43,7 @@ def measure(rows: int, limit: int, kafka: KafkaServer, postgres: PostgresServer,
     """The throughput of Eventide over that of plain Spark, into each sink."""
     topic = new_topic(kafka.servers, PARTITIONS)
     send(kafka.servers, topic, out_of_order(rows, seed=1, rows_per_second=ROWS_PER_SECOND), PARTITIONS)
-    settings = {"spark.jars.packages": DRIVER, **missing_settings({"kafka"}, {}, (), __version__)}
+    settings = missing_settings({"kafka", "postgresql"}, {}, (), __version__)
     spark = local_session("local[2]", settings, log_file=folder / "spark.log")
     seconds: dict[str, tuple[list[float], list[float]]] = {sink: ([], []) for sink in ("kafka", "postgres")}
     try:

@@ -90,6 +90,10 @@ def test_metrics_say_what_the_status_says(tmp_path: Path) -> None:
         assert value(samples, "eventide_source_silence_seconds", stream="cars", source="north") >= 0
         assert value(samples, "eventide_state_bytes", operator="volumes", place="driver") > 0
         assert value(samples, "eventide_rounds_total") == status.round + 1
+        work = status.work["volumes"]
+        assert value(samples, "eventide_operator_rows_in_total", operator="volumes") == work.rows_in == 3
+        assert value(samples, "eventide_operator_rows_out_total", operator="volumes") == work.rows_out
+        assert value(samples, "eventide_operator_seconds_total", operator="cars") == status.work["cars"].seconds > 0
         assert value(samples, "eventide_round_seconds_count", step="reduce") == status.round + 1
         assert abs(value(samples, "eventide_last_round_timestamp_seconds") - time.time()) < 60
 
@@ -114,8 +118,9 @@ def expressions() -> list[str]:
 def test_dashboard_and_alerts_ask_for_metrics_that_there_are(tmp_path: Path) -> None:
     with engine_of(tmp_path, ["north", "south"]) as engine:
         found = {one.name for one in scraped(engine)}
-    # No early result has been scored, no source is left out, and nothing is permitted.
+    # No early result has been scored, no source is left out, nothing is permitted, read from Kafka, or not as expected.
     known = found | {"eventide_early_error_ratio", "eventide_sources_left_out", "eventide_permitted_drop_ratio"}
+    known |= {"eventide_alerts", "eventide_alerts_raised_total", "eventide_backlog_rows"}
     asked = {name for one in expressions() for name in re.findall(r"eventide_\w+", one)}
     assert asked <= known
     page = (REPOSITORY / "docs" / "metrics.md").read_text()

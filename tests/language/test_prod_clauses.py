@@ -25,12 +25,13 @@ def prods(clauses: str, stream: str = STREAM, window: str = "[RANGE 5 min SLIDE 
     [
         ("", None),
         ("PROD EVERY 1 SECOND", Prods(every=1_000_000)),
+        ("PROD EVERY 100 ROWS", Prods(every_rows=100)),
         ("prod at 75 %, 90%", Prods(points=(0.75, 0.9))),
         ("PROD AT 120 % ESTIMATE", Prods(points=(1.2,), estimate=True)),
         ("PROD WITHIN 2 % ERROR", Prods(within=Earliness(0.02))),
         (
-            "PROD BETWEEN 50% AND 110% PROD WITHIN 2 % ERROR PROD SPEED 5% PROD EVERY 10 s INTO CONSOLE",
-            Prods(every=10_000_000, within=Earliness(0.02, earliest=0.5, latest=1.1, speed=0.05)),
+            "PROD BETWEEN 50% AND 110% PROD WITHIN 2 % ERROR PROD SPEED 5% PROD CONFIDENCE 99% PROD EVERY 10 s",
+            Prods(every=10_000_000, within=Earliness(0.02, earliest=0.5, latest=1.1, speed=0.05, confidence=0.99)),
         ),
     ],
 )
@@ -57,11 +58,14 @@ def test_prod_is_still_a_name() -> None:
 @pytest.mark.parametrize(
     ("clauses", "message"),
     [
+        ("PROD EVERY 0 ROWS", "PROD EVERY 0 ROWS has no rows between two prods: give 1 or more"),
         ("PROD AT 75", "PROD AT cannot be 75: write a share of the slide such as 75 %"),
         ("PROD AT 5 min", "PROD AT cannot be 5 min"),
         ("PROD EVERY 0 s", "PROD EVERY 0 has no pause between two prods"),
         ("PROD WITHIN 200 % ERROR", "is no share"),
         ("PROD SPEED 5%", "PROD SPEED without PROD WITHIN"),
+        ("PROD CONFIDENCE 99%", "PROD CONFIDENCE without PROD WITHIN"),
+        ("PROD WITHIN 5 % ERROR PROD CONFIDENCE 40%", "PROD CONFIDENCE 40 %: give 50 % or more"),
         ("PROD WITHIN 2% ERROR PROD BETWEEN 90% AND 50%", "cannot stay between 90 % and 50 %"),
         ("PROD WITHIN 2%", "expected ERROR"),
         ("PROD AT 75% PROD AT 80%", "PROD AT is given twice"),

@@ -185,14 +185,17 @@ class ContinuousQuery(NamedRows, Startable):
         estimate: bool = False,
         by: EventStream | None = None,
         compare: Mapping[str, Comparison] | None = None,
+        rows: int | None = None,
     ) -> ContinuousQuery:
         """Give early results, too, by prods (early triggers).
 
         Law: final results are the same with prods and without.
 
         - `every`: prod at every multiple of this length on the clock.
+        - `rows`: prod all open windows whenever so many rows have come.
         - `at`: prod each window once at each of these shares of its last slide, such as `[0.75, 0.9]`.
-        - `within`: prod each window once, as early as this mean error permits.
+        - `within`: prod each window once, as early as this mean error permits, with 95 % confidence; an `Earliness`
+          says how surely, how fast, and between which points.
         - `by`: a stream whose rows are prods. Each asks for windows up to its time, in the groups given by its columns
           of the same names. A stream with prods among its own rows (`eventide.stream(..., prodded=...)`) needs none.
         - `estimate`: also extrapolate early sums and counts.
@@ -224,5 +227,6 @@ class ContinuousQuery(NamedRows, Startable):
             None if by is None else by.declared.name,
             any(stream.prods is not None for stream in without_prods.plan.streams),
             tuple((compare or {}).items()),
+            rows,
         )
         return replace(self, declared=replace(self.declared, prods=prods), prodded_by=by)

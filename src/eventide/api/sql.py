@@ -16,7 +16,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from os import PathLike
@@ -151,7 +151,7 @@ class SqlScript:
             from eventide.engine.spark.engine import SparkEngine
 
             pause = None if settings.every is None else f"{settings.every} seconds"
-            there = _session(session, settings, program)
+            there = _session(session, settings, formats_of(program, self.script.outputs))
             register_on_spark(there, functions)
             return SparkEngine(
                 there,
@@ -218,7 +218,7 @@ def _named(name: str, stream: EventStream) -> EventStream:
     return replace(stream, declared=replace(stream.declared, name=name))
 
 
-def _session(given: SparkSession | None, settings: RunSettings, program: Program) -> SparkSession:
+def _session(given: SparkSession | None, settings: RunSettings, formats: Set[str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
     from eventide.launch.spark_session import local_session, settle
@@ -226,7 +226,7 @@ def _session(given: SparkSession | None, settings: RunSettings, program: Program
 
     running = given or SparkSession.getActiveSession()
     if running is None:
-        connectors = missing_settings(formats_of(program), settings.spark, (), version("pyspark"))
+        connectors = missing_settings(formats, settings.spark, (), version("pyspark"))
         return local_session(settings.master or "local[*]", {**settings.spark, **connectors})
     refuse_connect(running, "the session")
     settle(running, settings.spark)

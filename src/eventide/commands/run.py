@@ -42,7 +42,7 @@ from eventide.launch.engines import (
     reads_standard_input,
     remove_all,
 )
-from eventide.launch.logs import passing, say, say_warnings
+from eventide.launch.logs import events_as_json, passing, say, say_warnings
 from eventide.launch.settings import STANDARD_INPUT, RunSettings, checked_engine, shown_as, text_of
 from eventide.launch.user_functions import Failures
 from eventide.plan.declared.evolution import Consent
@@ -203,7 +203,8 @@ def _run(script: Script, text: str, request: RunRequest) -> None:
         checked_url(request.webhook)
     checked_log(request.log)
     spans_to = otlp_endpoint(request.otlp)
-    say_warnings()
+    if request.log != "json":
+        say_warnings()
     settings = RunSettings.of({**script.settings, **pairs(request.conf)})
     where = _where(script, request, settings)
     given = non_empty("--checkpoint", request.checkpoint) or settings.checkpoint
@@ -215,6 +216,8 @@ def _run(script: Script, text: str, request: RunRequest) -> None:
     json_to = sys.stdout.buffer if request.json else None
     outputs = outputs_of(script, json_to, below=line.text)
     with ExitStack() as stack:
+        if request.log == "json":
+            stack.enter_context(events_as_json())
         if request.json:
             # What functions of the user print would stand among the results.
             stack.enter_context(redirect_stdout(sys.stderr))

@@ -11,6 +11,7 @@ from typing import Any
 
 from eventide.console.subject import Look, Standing
 from eventide.engine.introspection.status import QueryStatus
+from eventide.engine.operators.operator import Work
 from eventide.plan.declared.program import Step, reads
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.stream import TimeKind
@@ -51,7 +52,7 @@ def plan_view(look: Look) -> dict[str, Any]:
         edges += [{"from": read, "to": step.name, "waits": read in waiting} for read in reads(step)]
         unitless = program.times_of(step.name) is TimeKind.SEQUENCE
         bounds = {node["name"]: node["bound"] for node in nodes}
-        node = _step(step, found, unitless)
+        node = _step(step, found, unitless, status.work.get(step.name, Work()))
         if node["bound"] is None:
             # In the windows of what it reads, it is as far as that.
             node["bound"] = min(_known(bounds, step), default=None)
@@ -69,7 +70,7 @@ def plan_texts(standing: Standing) -> dict[str, Any]:
     return {kind: {one["name"]: one for one in plan[kind]} for kind in ("streams", "queries", "operators")}
 
 
-def _step(step: Step, found: QueryStatus | None, unitless: bool) -> dict[str, Any]:
+def _step(step: Step, found: QueryStatus | None, unitless: bool, work: Work) -> dict[str, Any]:
     kind = "query" if isinstance(step, Query) else type(step).__name__.lower()
     told: dict[str, Any] = {"name": step.name, "kind": "merge" if kind == "rows" else kind, "unitless": unitless}
     if found is None:
@@ -81,9 +82,7 @@ def _step(step: Step, found: QueryStatus | None, unitless: bool) -> dict[str, An
         "state_bytes": found.state_bytes,
         "open": found.open_slices,
         "bound": found.bound,
-        "rows_in": found.rows_in,
-        "rows_out": found.rows_out,
-        "seconds": found.seconds,
+        **vars(work),
     }
 
 

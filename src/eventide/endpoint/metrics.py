@@ -58,6 +58,7 @@ class Metrics(Collector):
         yield from _times([(one, streams[one.name]) for one in status.streams], progress)
         yield from _ratios(status, streams)
         yield from _state(status)
+        yield from _work(status)
         yield from _rounds(status, self._counts.now())
         yield from _alerts(watched(self._running))
 
@@ -124,6 +125,18 @@ def _state(status: Status) -> Iterator[Metric]:
     yield _gauge("state_rows", "Rows of state kept.", labels, rows)
     opened = {one.name: float(one.open_slices) for one in status.queries}
     yield _gauge("open_slices", "Panes that hold something and are not closed.", "operator", opened)
+
+
+def _work(status: Status) -> Iterator[Metric]:
+    """What the heartbeats of Gigascope carry: rows in and out of each stream and operator, and its cost."""
+    for name, of, words in (
+        ("operator_rows_in", "rows_in", "Rows that came into a stream or operator since the start."),
+        ("operator_rows_out", "rows_out", "Rows that came out of a stream or operator since the start."),
+        ("operator_seconds", "seconds", "Seconds that a stream took to be read, or an operator to emit."),
+    ):
+        yield _counter(name, words, "operator", {step: float(getattr(one, of)) for step, one in status.work.items()})
+    backlog = {one.name: float(sum(one.backlog.values())) for one in status.streams if one.backlog}
+    yield _gauge("backlog_rows", "Records that wait to be read, where the local engine reads Kafka.", "stream", backlog)
 
 
 def _rounds(status: Status, counted: RoundTotals) -> Iterator[Metric]:

@@ -345,7 +345,12 @@ def format_by_ending(path: str) -> str | None:
 
 
 DIRECTORIES = ("parquet", "json", "csv", "delta")
-TARGETS = {"iceberg": ("table", "warehouse"), "kafka": ("topic", "servers"), "postgres": ("table", "url")}
+TARGETS = {
+    "iceberg": ("table", "warehouse"),
+    "jdbc": ("table", "url"),
+    "kafka": ("topic", "servers"),
+    "postgres": ("table", "url"),
+}
 """What else results go to: what its place is called, and the option that says where it is."""
 PLACES = {**dict.fromkeys(DIRECTORIES, "directory"), **{kind: place for kind, (place, _) in TARGETS.items()}}
 OTHERS = ("console", "memory")

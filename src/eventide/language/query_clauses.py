@@ -1,11 +1,11 @@
 """Read the clauses behind a SELECT: PROD for early answers, SIDELINE for expensive functions.
 
-*PROD.* `PROD EVERY 1 second`, `PROD AT 75 %, 90 %` and `PROD WITHIN 2 % ERROR` say when a query is asked for early
-answers. The clauses stand behind the SELECT, in any order. BETWEEN says between which points of the slide the point of
-WITHIN may be, SPEED how far a window without any error moves it; neither means anything without WITHIN. ESTIMATE asks
-for sums and counts extrapolated, beside their raw values, COMPARE names a function for a value; they mean nothing
-without a prod. BY names a stream whose rows are prods; where prods are among the rows of a query's own streams (PRODDED
-BY), none of these words is needed.
+*PROD.* `PROD EVERY 1 second`, `PROD EVERY 100 ROWS`, `PROD AT 75 %, 90 %` and `PROD WITHIN 2 % ERROR` say when a query
+is asked for early answers. The clauses stand behind the SELECT, in any order. BETWEEN says between which points of the
+slide the point of WITHIN may be, SPEED how far a window without any error moves it, CONFIDENCE how surely the error is
+kept; they mean nothing without WITHIN. ESTIMATE asks for sums and counts extrapolated, beside their raw values, COMPARE
+names a function for a value; they mean nothing without a prod. BY names a stream whose rows are prods; where prods are
+among the rows of a query's own streams (PRODDED BY), none of these words is needed.
 
 *SIDELINE.* A query that calls an expensive function has a queue before it, and SIDELINE says what becomes of bursts. A
 query with windows of its own that calls a function declared EXPENSIVE, in a value, a group or a condition, reads its
@@ -52,17 +52,19 @@ def with_prods(
     around = around or ScriptContext({}, {})
     clauses = {str(clause.this): clause for clause in written}
     amounts = Amounts(source, kind)
-    for word, needs in (("PROD BETWEEN", "PROD WITHIN"), ("PROD SPEED", "PROD WITHIN")):
-        if word in clauses and needs not in clauses:
-            raise source.error(f"{word} without {needs}", clauses[word], "write PROD WITHIN 2 % ERROR")
+    for word in ("PROD BETWEEN", "PROD SPEED", "PROD CONFIDENCE"):
+        if word in clauses and "PROD WITHIN" not in clauses:
+            raise source.error(f"{word} without PROD WITHIN", clauses[word], "write PROD WITHIN 2 % ERROR")
     for word in ("ESTIMATE", "COMPARE"):
         if word in clauses and not around.in_stream and clauses.keys() <= {"ESTIMATE", "COMPARE"}:
             raise source.error(f"{word} without PROD", clauses[word], f"write PROD AT 75 % {clauses[word].sql()}")
     try:
         every = clauses.get("PROD EVERY")
+        by_rows = every is not None and amounts.says_rows(every.expressions[0])
         at = clauses.get("PROD AT")
         prods = Prods(
-            every=None if every is None else amounts.length(every.expressions[0], "PROD EVERY"),
+            every=None if every is None or by_rows else amounts.length(every.expressions[0], "PROD EVERY"),
+            every_rows=None if every is None or not by_rows else amounts.rows(every.expressions[0], "PROD EVERY"),
             points=() if at is None else tuple(amounts.point(amount, "PROD AT") for amount in at.expressions),
             within=_within(clauses, amounts),
             estimate="ESTIMATE" in clauses,
@@ -115,6 +117,8 @@ def _within(clauses: dict[str, Clause], amounts: Amounts) -> Earliness | None:
         given |= {"earliest": amounts.point(first, "PROD BETWEEN"), "latest": amounts.point(last, "PROD BETWEEN")}
     if "PROD SPEED" in clauses:
         given["speed"] = amounts.share(clauses["PROD SPEED"].expressions[0], "PROD SPEED")
+    if "PROD CONFIDENCE" in clauses:
+        given["confidence"] = amounts.share(clauses["PROD CONFIDENCE"].expressions[0], "PROD CONFIDENCE")
     return Earliness(**given)  # type: ignore[arg-type]
 
 

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eventide.errors import EngineError
+from eventide.language.script import OutputTarget
 from eventide.launch.logs import under_way
 from eventide.plan.declared.program import Program
 
@@ -42,10 +43,11 @@ class Part:
     name: str
     version: str = "{spark}"
     without: str | None = None
+    group: str = SPARK
 
     def xml(self, spark: str) -> str:
         """The part as a dependency, in Ivy's words."""
-        given = f'org="{SPARK}" name="{self.name}" rev="{self.version.format(spark=spark)}"'
+        given = f'org="{self.group}" name="{self.name}" rev="{self.version.format(spark=spark)}"'
         excluded = "" if self.without is None else f'<exclude org="{SPARK}" module="{self.without}"/>'
         return f'<dependency {given} conf="default-&gt;master,runtime">{excluded}</dependency>'
 
@@ -56,17 +58,21 @@ CONNECTORS: dict[str, tuple[tuple[Part, ...], ...]] = {
         # Its part for Kerberos is not published everywhere for every version; that of 4.0 fits all of them.
         (Part("spark-sql-kafka-0-10_2.13", without=TOKENS), Part(TOKENS, "4.0.0")),
     ),
+    "postgresql": ((Part("postgresql", "42.7.4", group="org.postgresql"),),),
 }
 """For each format the sets of parts that will do, the best first."""
 
 
-def formats_of(program: Program) -> set[str]:
-    """The formats that the streams of a program read.
+def formats_of(program: Program, outputs: Iterable[OutputTarget] = ()) -> set[str]:
+    """The formats that the streams of a program read, and the databases that JDBC has to reach.
 
-    >>> formats_of(Program(()))
-    set()
+    >>> formats_of(Program(()), [OutputTarget("q", "jdbc", "t", (("url", "jdbc:postgresql://db/orders"),))])
+    {'postgresql'}
     """
-    return {stream.input.format.lower() for stream in program.streams if stream.input is not None}
+    formats = {stream.input.format.lower() for stream in program.streams if stream.input is not None}
+    urls = [dict(output.options).get("url", "") for output in outputs if output.kind == "jdbc"]
+    databases = {url.split(":")[1] for url in urls if url.count(":") > 1}
+    return formats | databases | ({"postgresql"} if "postgres" in formats else set())
 
 
 def missing_settings(
@@ -110,7 +116,7 @@ def _fetch(format: str, spark: str, own: Path, folder: Path) -> None:
             raise EngineError(
                 f"the connector of Spark {spark} for {format} cannot be had: {lost}. Maven Central does not have it, "
                 "or is not reached from here; `--package group:name:version` names another, and `--engine local` "
-                f"reads {format} without Spark"
+                "needs none"
             )
         kept = Path(name) / "kept"
         kept.mkdir()

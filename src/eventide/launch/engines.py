@@ -22,7 +22,7 @@ import shutil
 import signal
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
@@ -178,7 +178,7 @@ def engine_for(
         with LocalEngine(program, checkpoint, sinks, every=seconds, backend=backend, **options) as engine:
             yield engine
         return
-    with _spark(_with_connectors(where, program)) as spark:
+    with _spark(_with_connectors(where, formats_of(program, script.outputs))) as spark:
         from eventide.engine.operators.placement import DRIVER_MEMORY
         from eventide.engine.spark.engine import SparkEngine
 
@@ -189,9 +189,8 @@ def engine_for(
             yield engine
 
 
-def _with_connectors(where: Where, program: Program) -> Where:
+def _with_connectors(where: Where, formats: Set[str]) -> Where:
     """The same place, with the connectors that a program needs and the user has not named."""
-    formats = formats_of(program)
     if not formats & CONNECTORS.keys() or find_spec("pyspark") is None:
         return where
     found = missing_settings(formats, where.conf, where.packages, version("pyspark"))

@@ -30,12 +30,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from eventide.eventtime.early.triggers import RECENT
 from eventide.results.breakdown import ByGroup, ByPoint, numbered, place_of
 from eventide.results.error import Comparison, FailSafeComparison, Floats, errors
 
 WINDOW = ("window_start", "window_end")
-RECENT = 50
-"""The running error is over about so many windows."""
 MANY = 4096
 """From so many waiting rows on, they are looked through for rows that came again."""
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from eventide.sinks.delta import Delta
     from eventide.sinks.directory import Directory
     from eventide.sinks.iceberg import Iceberg
+    from eventide.sinks.jdbc import Jdbc
     from eventide.sinks.kafka import Kafka
     from eventide.sinks.postgres import Postgres
     from eventide.sinks.sink import Memory, Sink, sink_of
@@ -20,6 +21,7 @@ __all__ = [
     "Delta",
     "Directory",
     "Iceberg",
+    "Jdbc",
     "Kafka",
     "Memory",
     "Postgres",
@@ -36,6 +38,7 @@ __getattr__ = lazy_import(
         "Delta": "eventide.sinks.delta",
         "Directory": "eventide.sinks.directory",
         "Iceberg": "eventide.sinks.iceberg",
+        "Jdbc": "eventide.sinks.jdbc",
         "Kafka": "eventide.sinks.kafka",
         "Memory": "eventide.sinks.sink",
         "Postgres": "eventide.sinks.postgres",

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from eventide.sinks.delta import Delta
     from eventide.sinks.directory import Directory
     from eventide.sinks.iceberg import Iceberg
+    from eventide.sinks.jdbc import Jdbc
     from eventide.sinks.kafka import Kafka
     from eventide.sinks.postgres import Postgres
 
@@ -113,6 +114,13 @@ class OwnedSink(Sink, Protocol):
     def claim(self, query: str, owner: Owner) -> None:
         """Mark the results of a query as those of an owner, and of no other."""
         ...
+
+
+@runtime_checkable
+class SparkSink(Sink, Protocol):
+    """A sink that only Spark can write into; `way_out` says so, and what else there is."""
+
+    way_out: str
 
 
 @runtime_checkable
@@ -187,6 +195,7 @@ OPTIONS = {
     "console": ("rows",),
     "delta": ("mode", "key"),
     "iceberg": ("mode", "key", "catalog", "type", "uri", "warehouse"),
+    "jdbc": ("url", "mode", "driver", "user", "password"),
     "kafka": (
         "servers",
         "key",
@@ -197,12 +206,15 @@ OPTIONS = {
     "postgres": ("url", "mode", "key", "user", "password"),
 }
 """What each sink with options is called in messages."""
+OPEN = ("iceberg", "jdbc")
+"""Those that hand on any other option to a catalog, or to Spark."""
 CLIENT = "kafka."
 """How options of Kafka's client begin."""
 PLACES = {
     **dict.fromkeys(FORMATS, ("a directory", "path")),
     "delta": ("a directory", "path"),
     "iceberg": ("a table", "lake.table"),
+    "jdbc": ("a table", "table"),
     "kafka": ("a topic", "topic"),
     "postgres": ("a table", "table"),
 }
@@ -213,7 +225,7 @@ MODES = ("upsert", "append", "replace round")
 
 def sink_of(
     format: str, path: str | None = None, options: Mapping[str, str] | None = None
-) -> Directory | Console | Delta | Iceberg | Kafka | Memory | Postgres:
+) -> Directory | Console | Delta | Iceberg | Jdbc | Kafka | Memory | Postgres:
     """The sink of that name; `path` is the directory or the table of those that write into one.
 
     The console has one option, `rows`: how many rows of a query it shows.
@@ -239,6 +251,11 @@ def sink_of(
 
         assert path is not None
         return Iceberg(path, given.pop("mode", "append"), key=_names(given.pop("key", "")), **given)
+    if name == "jdbc":
+        from eventide.sinks.jdbc import Jdbc
+
+        assert path is not None
+        return Jdbc(given.pop("url"), path, **given)
     if name == "postgres":
         from eventide.sinks.postgres import Postgres
 
@@ -275,7 +292,7 @@ def check_sink(format: str, path: str | None = None, options: Mapping[str, str] 
     known = OPTIONS.get(name, ())
     given = {option.lower(): value for option, value in (options or {}).items()}
     for option in given:
-        if option not in known and name != "iceberg" and not (name == "kafka" and option.startswith(CLIENT)):
+        if option not in known and name not in OPEN and not (name == "kafka" and option.startswith(CLIENT)):
             has = f"it has {', '.join(known)}" if known else "it has none"
             raise DeclarationError(f"a sink of format {name!r} has no option {option!r}; {has}")
     if name in PLACES and not path:
@@ -287,6 +304,8 @@ def check_sink(format: str, path: str | None = None, options: Mapping[str, str] 
         raise DeclarationError(
             "INTO postgres needs the option url: OPTIONS (url 'postgresql://user@host:5432/database')"
         )
+    if name == "jdbc" and "url" not in given:
+        raise DeclarationError("INTO jdbc needs the option url: OPTIONS (url 'jdbc:postgresql://host:5432/database')")
     if name == "kafka":
         if "servers" not in given:
             raise DeclarationError("INTO kafka needs the option servers: OPTIONS (servers 'localhost:9092')")

@@ -147,19 +147,20 @@ def named_of(owner: str, key: str, written: Any) -> tuple[Named, ...]:
 
 
 PROD_KEYS = ("query", "time", "after", "group")
-DECLARED_KEYS = ("every", "at", "within", "estimate", "by")
+DECLARED_KEYS = ("every", "rows", "at", "within", "estimate", "by")
 
 
 def declared_prods(written: Any, kind: TimeKind) -> Prods:
-    """The prods that a query declares: `every` so often, `at` points of the slide, `within` an error, `by` a stream.
+    """The prods that a query declares: `every` so often, so many `rows`, `at` points, `within` an error, `by` a stream.
 
     >>> declared_prods({"at": [0.75], "estimate": True}, TimeKind.SEQUENCE)
-    Prods(every=None, points=(0.75,), within=None, estimate=True, by=None, in_stream=False, compare=())
+    Prods(every=None, points=(0.75,), within=None, estimate=True, by=None, in_stream=False, compare=(), every_rows=None)
     """
     known_keys(written, DECLARED_KEYS, "`prods` of a query")
     at, within = written.get("at", ()), written.get("within")
     return Prods(
         every=length(written["every"], kind) if "every" in written else None,
+        every_rows=written.get("rows"),
         points=tuple(float(point) for point in (at if isinstance(at, list | tuple) else [at])),
         within=None if within is None else Earliness(**(within if isinstance(within, dict) else {"error": within})),
         estimate=bool(written.get("estimate")),

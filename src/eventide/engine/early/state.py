@@ -49,10 +49,13 @@ class EarlyState:
     before: Moment = field(default_factory=lambda: Moment(NEVER))
     fresh: bool = False
     """Whether rows have come since it was asked last."""
+    rows: int = 0
+    """How many rows have come into it, where it is asked by their number."""
+    every_rows: int | None = None
     controlled: dict[int, int] = field(default_factory=dict)
     """The ends of windows that the control asked for, with the places of their points."""
-    answered_to: int = NEVER
-    """The last end of a window that has its final answer."""
+    answered: frozenset[int] = frozenset()
+    """The last ends of windows that have their final answer, and that the control has not asked for yet."""
 
     @classmethod
     def start(cls, bound: BoundQuery, by_progress: bool) -> EarlyState:
@@ -69,6 +72,7 @@ class EarlyState:
             () if prods is None else prods.triggers(by_progress),
             None if prods is None or prods.within is None else prods.within.start(),
             by_progress,
+            every_rows=None if prods is None else prods.every_rows,
         )
 
     def copy(self) -> EarlyState:
@@ -91,6 +95,16 @@ class EarlyState:
         self.before = now
         return found
 
+    def due_by_rows(self, more: int) -> list[Prod]:
+        """The prod for all open windows that is due because so many more rows have come: one of a round at most.
+
+        Law: it is due in the round in which the number of rows passes a multiple of the declared one.
+        """
+        if self.every_rows is None:
+            return []
+        before, self.rows = self.rows, self.rows + more
+        return [Prod()] if self.rows // self.every_rows > before // self.every_rows else []
+
     def _note(self, prod: Prod, hand: int, closed: int) -> None:
         """Remember which windows the control asked for, and at which points: the last ones, after a long silence."""
         assert self.control is not None
@@ -98,15 +112,17 @@ class EarlyState:
         for end in range(first, prod.up_to + 2, self.ends.slide):
             if end - 1 > closed:
                 self.controlled[end] = int(place_of(np.array([self.ends.point(end, hand)]))[0])
-            elif end <= self.answered_to:
+            elif end in self.answered:
                 # The final answer was there before the early one was asked for: no error, and time to spare.
                 self.control.score(0.0)
+        self.answered = frozenset(end for end in self.answered if end - 1 > prod.up_to)
 
     def learn(self, scored: ScoredWindows, closed: int, answered: set[int]) -> None:
         """Let the control know of windows that it asked for, and that are over now; `answered` have a final answer."""
         if self.control is None:
             return
-        self.answered_to = max(answered, default=self.answered_to)
+        unasked = sorted(end for end in self.answered | answered if end > self.control.asked)
+        self.answered = frozenset(unasked[-MOST_WINDOWS:])
         errors = zip(
             scored.ends.tolist(), place_of(scored.points).tolist(), scored.worst_column().tolist(), strict=True
         )
@@ -134,7 +150,8 @@ class EarlyState:
         return {
             "before": [self.before.clock, self.before.latest],
             "fresh": self.fresh,
-            "told_to": self.answered_to,
+            "rows": self.rows,
+            "answered": sorted(self.answered),
             "controlled": [[end, place] for end, place in self.controlled.items()],
             "control": None if self.control is None else self.control.snapshot(),
             "accuracy": self.accuracy.saved(),
@@ -144,7 +161,8 @@ class EarlyState:
 
     def restored(self, saved: dict[str, Any]) -> EarlyState:
         """The state of this declaration, as it was saved."""
-        self.before, self.fresh, self.answered_to = Moment(*saved["before"]), saved["fresh"], saved["told_to"]
+        self.before, self.fresh, self.rows = Moment(*saved["before"]), saved["fresh"], saved.get("rows", 0)
+        self.answered = frozenset(saved.get("answered", ()))
         self.accuracy.restore(saved["accuracy"], _unpacked(saved["waiting"]), _unpacked(saved["groups"]))
         if self.control is not None and saved["control"] is not None:
             self.control = self.control.policy.resume(saved["control"])

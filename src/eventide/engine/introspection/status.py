@@ -94,8 +94,7 @@ class StreamStatus:
 class QueryStatus:
     """A query: where its state is and how large, how far it is closed, and what its next window or row waits for.
 
-    `early` tells how its early answers have done, where someone has asked for some. `rows_in`, `rows_out` and `seconds`
-    are its work since the start.
+    `early` tells how its early answers have done, where someone has asked for some.
     """
 
     name: str
@@ -106,9 +105,6 @@ class QueryStatus:
     bound: int | None
     waits_for: dict[str, Any] | None = None
     early: dict[str, Any] | None = None
-    rows_in: int = 0
-    rows_out: int = 0
-    seconds: float = 0.0
 
     @classmethod
     def of(
@@ -116,7 +112,6 @@ class QueryStatus:
         operator: Operator,
         progress: ProgressReport | None = None,
         on_cluster: bool = False,
-        work: Work | None = None,
     ) -> QueryStatus:
         """The status of an operator; `on_cluster`: what it keeps is there, also if that is nothing now."""
         opened, waits_for = operator.open(), None
@@ -132,7 +127,6 @@ class QueryStatus:
             state_bytes(operator),
             _known(closed),
             waits_for,
-            **asdict(work or Work()),
         )
 
 
@@ -141,7 +135,8 @@ class Status:
     """An engine after its last round; `seconds` is the time of that round by step.
 
     `warnings` has a sentence for everything in the checkpoint that was found damaged; `scheduling` says when silent
-    streams are asked, and by which heartbeats operators go.
+    streams are asked, and by which heartbeats operators go. `work` is what was done since the start for each stream
+    (read) and each query and operator: rows in and out, seconds.
     """
 
     engine: str
@@ -154,6 +149,7 @@ class Status:
     rows_per_second: float = 0.0
     warnings: tuple[str, ...] = ()
     scheduling: dict[str, str] = field(default_factory=dict)
+    work: Mapping[str, Work] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """Plain data: instants in microseconds, those of streams and the clock in ISO 8601 as well.
@@ -163,7 +159,8 @@ class Status:
         >>> data["clock_at"], [data["streams"][0][name] for name in ("heartbeat_at", "latest_at", "lag_seconds")]
         ('1970-01-01T00:01:03.000000Z', ['1970-01-01T00:01:00.000000Z', '1970-01-01T00:01:02.500000Z', 2.5])
         """
-        data = asdict(self)
+        data = asdict(replace(self, work={}))
+        data["work"] = {name: one.as_json() for name, one in self.work.items()}
         times = [stream for stream in self.streams if not stream.unitless]
         data["clock_at"] = moment(self.clock) if times else None
         for stream, shown in zip(self.streams, data["streams"], strict=True):
@@ -315,6 +312,7 @@ class StateGrowth:
             stream,
             "which has never spoken" if heard is None else f"silent since {_moment(heard)}",
             where,
+            extra={"event": "state has grown"},
         )
 
 

@@ -30,7 +30,7 @@ from eventide.errors import CheckpointError, DeclarationError
 from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.declared.evolution import QUERY, STREAM, Begin, Consent
 from eventide.plan.declared.program import Program
-from eventide.sinks.sink import Sink
+from eventide.sinks.sink import Sink, SparkSink
 from eventide.sources.local_input import LocalInput, PartitionedInput, RereadableInput, open_input
 from eventide.sources.tables import read_table
 from eventide.storage.storage import Storage
@@ -74,6 +74,9 @@ class LocalEngine(Running):
         now: Callable[[], int] | None = None,
         consent: Consent | None = None,
     ) -> None:
+        for sink in (sinks or {}).values():
+            if isinstance(sink, SparkSink):
+                raise DeclarationError(sink.way_out)
         given = dict(inputs or {})
         # What is given instead of a table are rows that come, each time all of it.
         tables = [one for one in program.streams if one.table is not None and one.name not in given]
@@ -183,6 +186,7 @@ class LocalEngine(Running):
                 "and at the clock of now",
                 meant.round,
                 ", ".join(changed),
+                extra={"event": "rows of a round are gone"},
             )
             with self.exclusively():
                 self.engine.forget_intent()
@@ -203,7 +207,7 @@ class LocalEngine(Running):
             wanted = ", ".join(self.engine.evolution.of(QUERY, Begin.BEGINNING))
             raise DeclarationError(
                 f"stream {name!r} cannot be read again from its beginning, as a backfill of {wanted} would have to: "
-                "only files can. Let it begin at the present"
+                "only files and topics of Kafka can. Let it begin at the present"
             )
 
     def step(self, bounded: bool) -> bool:
@@ -274,7 +278,7 @@ class LocalEngine(Running):
         return found
 
     def _close(self) -> None:
-        self.gate.shut()
+        self._shut()
         self.engine.close()
         self.engine.backend.close()
         for one in self._inputs.values():

@@ -261,6 +261,10 @@ class Work:
         """The sum of two pieces of work."""
         return Work(self.rows_in + other.rows_in, self.rows_out + other.rows_out, self.seconds + other.seconds)
 
+    def as_json(self) -> dict[str, Any]:
+        """Plain data, with what follows from it."""
+        return {**vars(self), "selectivity": self.selectivity, "seconds_per_row": self.seconds_per_row}
+
     @property
     def selectivity(self) -> float | None:
         """Rows out per row in; None before the first row."""

@@ -283,15 +283,10 @@ class Engine:
         progress = state.progress(self.program, self.scheduling)
         streams = tuple(state.stream_status[one.name].with_left_out(progress, one) for one in self.program.streams)
         there = self.on_cluster()
-        work = self.work
-        queries = tuple(
-            QueryStatus.of(one, progress, name in there, work.get(name)) for name, one in state.operators.items()
-        )
+        queries = tuple(QueryStatus.of(one, progress, name in there) for name, one in state.operators.items())
         queries = self.early.with_early(queries)
-        seconds, words = dict(self.seconds), self.scheduling.words
-        return Status(
-            self.backend.name, last.number, last.clock, state.ended, streams, queries, seconds, scheduling=words
-        )
+        found = (self.backend.name, last.number, last.clock, state.ended, streams, queries)
+        return Status(*found, dict(self.seconds), scheduling=self.scheduling.words, work=self.work)
 
     # The round
 

@@ -24,11 +24,23 @@ forgiven, whatever the stream does, their mean error is at most
 
 for a greater one would have pushed the point beyond the latest. So the running error tends to the permitted one or
 less; and where later points are better ones, no earlier point would do, for what is saved moves the point earlier.
+With `confidence` a little less is aimed at, by a `margin`: z * s / sqrt(n), where s is the standard deviation of the
+last errors, z the quantile of the confidence, and n the number of windows so far, at most `RECENT`. So it is
+conservative at first: of the first windows each one keeps most of what it saves, and the point leaves the latest one
+slowly.
+
+Law: *confidence*. Let the errors at a point not depend on those before, and vary not much more than exponentially.
+Then of all stretches of `RECENT` windows, and of all that begin with the first window, at most a share of 1 -
+`confidence` has a mean error above the permitted one. (By the central limit theorem, with room to spare: what a bad
+window owes is paid by those after it, so means of stretches vary less than those of independent errors. Section 6.2
+(c) shows that no confidence interval for a single answer is to be had, and monitors the running accuracy in its
+place.)
+
 When the stream changes for the worse, the first bad window moves the point back: nothing is saved up beyond the
 earliest point. What is owed beyond the permitted error of `memory` windows is forgiven, so one wild window does not
 hold a query back for hours.
 
->>> control = Earliness(error=0.02, speed=0.05, first=0.5).start()
+>>> control = Earliness(error=0.02, speed=0.05, first=0.5, confidence=0.5).start()
 >>> [round(control.score(error), 6) for error in (0.0, 0.06)]
 [0.45, 0.55]
 """
@@ -38,11 +50,12 @@ from __future__ import annotations
 import math
 from copy import copy
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Protocol, runtime_checkable
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.prod import Prod, WindowEnds
-from eventide.eventtime.heartbeat import SavedGenerator, SavedPolicy
+from eventide.eventtime.heartbeat import SavedGenerator, SavedPolicy, Snapshot
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, shift
 
 
@@ -144,12 +157,18 @@ def between(ends: WindowEnds, before: int, now: int, lead: int) -> Prod | None:
     return Prod(last - 1, shift(first, -1)) if last > first else None
 
 
+RECENT = 50
+"""A running error that is recent is over about so many windows."""
+WILD = 5
+
+
 @dataclass(frozen=True)
 class Earliness(SavedPolicy["EarlinessControl"]):
     """Permitted mean `error` (0.02 is 2 %), the points between which to choose, and how fast to move.
 
     `speed` is the share of a slide by which a window without any error moves the point earlier; `first` is the point to
-    begin with, the latest one if it is left out. A `latest` above 1 lies after the end of the window.
+    begin with, the latest one if it is left out. A `latest` above 1 lies after the end of the window. With a
+    `confidence` of 0.5 nothing is kept back, and the running error tends to the permitted one.
 
     >>> Earliness(error=2.0)
     Traceback (most recent call last):
@@ -167,6 +186,7 @@ class Earliness(SavedPolicy["EarlinessControl"]):
     speed: float = 0.02
     memory: int = 20
     first: float | None = None
+    confidence: float = 0.95
 
     def __post_init__(self) -> None:
         if not 0 < self.error < 1:
@@ -177,6 +197,10 @@ class Earliness(SavedPolicy["EarlinessControl"]):
             )
         if not 0 < self.speed <= 1:
             raise DeclarationError(f"a prod point cannot move by {self.speed:g} of a slide: give a speed from 0 to 1")
+        if not 0.5 <= self.confidence < 1:
+            raise DeclarationError(
+                f"PROD CONFIDENCE {self.confidence * 100:g} %: give 50 % or more, and less than 100 %"
+            )
         if self.memory < 0:
             raise DeclarationError(f"a memory of {self.memory} windows is none: give 0 or more")
 
@@ -189,7 +213,7 @@ class EarlinessControl(SavedGenerator):
     """The point at which the next window is asked for, and what it has earned and paid."""
 
     KIND = "earliness"
-    SAVED = ("_place", "asked", "windows", "total")
+    SAVED = ("_place", "asked", "windows", "total", "_mean", "_variance")
 
     def __init__(self, policy: Earliness) -> None:
         self.policy = policy
@@ -199,6 +223,9 @@ class EarlinessControl(SavedGenerator):
         # Where the point would be without a latest one: what lies beyond it is owed.
         first = policy.latest if policy.first is None else policy.first
         self._place = min(max(first, policy.earliest), policy.latest)
+        # Of the errors, the older the lighter; before the first, as if they varied by as much as is permitted.
+        self._mean, self._variance = 0.0, policy.error**2
+        self._quantile = NormalDist().inv_cdf(policy.confidence)
 
     @property
     def point(self) -> float:
@@ -209,6 +236,12 @@ class EarlinessControl(SavedGenerator):
     def running_error(self) -> float | None:
         """The mean error of all windows so far."""
         return self.total / self.windows if self.windows else None
+
+    @property
+    def margin(self) -> float:
+        """By how much less than the permitted error is aimed at."""
+        known = min(max(self.windows, 1), RECENT)
+        return min(self.policy.error, self._quantile * math.sqrt(self._variance / known))
 
     def due(self, ends: WindowEnds, now: int) -> Prod | None:
         """The windows that have come to the point and were not asked for before.
@@ -233,10 +266,26 @@ class EarlinessControl(SavedGenerator):
         policy = self.policy
         step = policy.speed * (error / policy.error - 1.0) if math.isfinite(error) else math.inf
         limit = policy.latest + policy.memory * policy.speed
-        self._place = min(max(self._place + step, policy.earliest), limit)
+        place = self._place + step
+        if place < policy.latest:
+            # What is kept back slows the way to earlier points; it is no debt.
+            place = min(place + policy.speed * self.margin / policy.error, policy.latest)
+        self._place = min(max(place, policy.earliest), limit)
         self.windows += 1
         self.total += error
+        self._learn(error)
         return self.point
+
+    def _learn(self, error: float) -> None:
+        """Follow the mean and the variance; a wild window counts as one of `WILD` times the permitted error."""
+        share = 1 / min(self.windows + 1, RECENT)
+        away = min(error, WILD * self.policy.error) - self._mean
+        self._mean += share * away
+        self._variance = (1 - share) * (self._variance + share * away**2)
+
+    def restore(self, saved: Snapshot) -> None:
+        """Go on from what was saved, also before errors were known to vary."""
+        super().restore({"mean": self._mean, "variance": self._variance, **saved})
 
     def copy(self) -> EarlinessControl:
         """An independent copy."""

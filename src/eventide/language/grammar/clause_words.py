@@ -63,6 +63,7 @@ PROD_CLAUSES: Mapping[str, Parts] = {
     "PROD WITHIN": ("amount", "ERROR"),
     "PROD BETWEEN": ("amount", "AND", "amount"),
     "PROD SPEED": ("amount",),
+    "PROD CONFIDENCE": ("amount",),
     "PROD BY": ("stream",),
     "ESTIMATE": (),
     "COMPARE": ("comparisons",),

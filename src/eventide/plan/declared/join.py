@@ -43,6 +43,7 @@ from enum import Enum
 
 from eventide.errors import DeclarationError
 from eventide.plan.declared.query import Named, check_names
+from eventide.plan.declared.window import LONGEST_GAP
 
 
 class JoinKind(Enum):
@@ -121,6 +122,11 @@ class Band:
     def is_closed(self) -> bool:
         """Whether both ends are known."""
         return self.low is not None and self.high is not None
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether no two rows are too far apart for it."""
+        return self.low is not None and self.high is not None and self.high - self.low >= 2 * LONGEST_GAP
 
 
 @dataclass(frozen=True)

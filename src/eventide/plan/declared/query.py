@@ -49,11 +49,11 @@ Compare = Callable[..., Any] | str
 class Prods:
     """When a query is asked for early answers, and whether sums and counts are extrapolated.
 
-    `every` is a length on the clock, `points` are shares of the slide, `within` lets the point find itself. Where the
-    times of a stream are numbers of a sequence, its own progress takes the place of the clock. `by` names a stream
-    whose rows are prods; `in_stream` says that prods come among the rows that the query reads. With `estimate`, sums
-    and counts are extrapolated beside their raw values. `compare` has functions of the user for values: of early and
-    final ones as Arrow arrays, to errors.
+    `every` is a length on the clock, `every_rows` a number of rows that come into the query, `points` are shares of the
+    slide, `within` lets the point find itself. Where the times of a stream are numbers of a sequence, its own progress
+    takes the place of the clock. `by` names a stream whose rows are prods; `in_stream` says that prods come among the
+    rows that the query reads. With `estimate`, sums and counts are extrapolated beside their raw values. `compare` has
+    functions of the user for values: of early and final ones as Arrow arrays, to errors.
     """
 
     every: int | None = None
@@ -63,9 +63,12 @@ class Prods:
     by: str | None = None
     in_stream: bool = False
     compare: tuple[tuple[str, Compare], ...] = ()
+    every_rows: int | None = None
 
     def __post_init__(self) -> None:
-        asked = self.every is not None or bool(self.points) or self.within is not None
+        asked = self.every is not None or bool(self.points) or self.within is not None or self.every_rows is not None
+        if self.every_rows is not None and self.every_rows < 1:
+            raise DeclarationError(f"PROD EVERY {self.every_rows} ROWS has no rows between two prods: give 1 or more")
         if not (asked or self.by is not None or self.in_stream):
             raise DeclarationError("PROD needs to know when: write EVERY, AT, WITHIN or BY")
         for value, how in self.compare:
@@ -95,11 +98,13 @@ def in_words(prods: Prods, say: Callable[[int], str]) -> str:
     'at 75 % and 90 % of the slide; sums and counts extrapolated'
     """
     parts = [] if prods.every is None else [f"every {say(prods.every)}, if rows have come"]
+    parts += [] if prods.every_rows is None else [f"every {prods.every_rows:,} rows"]
     if prods.points:
         parts.append(f"at {' and '.join(f'{100 * point:g} %' for point in prods.points)} of the slide")
     if prods.within is not None:
+        sure = f"{100 * prods.within.confidence:g} %"
         bounds = f"between {100 * prods.within.earliest:g} % and {100 * prods.within.latest:g} % of the slide"
-        parts.append(f"as early as {100 * prods.within.error:g} % error permits, {bounds}")
+        parts.append(f"as early as {100 * prods.within.error:g} % error permits, {bounds}, with {sure} confidence")
     parts += [] if prods.by is None else [f"at every row of {prods.by}, up to its time"]
     parts += ["at the prods among the rows that it reads"] if prods.in_stream else []
     parts += ["sums and counts extrapolated"] if prods.estimate else []
