@@ -81,7 +81,9 @@ class _Builder:
     def __init__(self, chance: Random) -> None:
         self.chance = chance
         read = tuple(random_stream(chance, f"s{number}") for number in range(chance.choice((1, 2, 2, 3))))
-        self.streams = (*read, *(random_twin(chance, stream) for stream in read if chance.randrange(4) == 0))
+        # Of its own chance, so that a story without twins is the one that it always was.
+        twins = Random(repr(read))
+        self.streams = (*read, *(random_twin(twins, stream) for stream in read if twins.randrange(4) == 0))
         self.names = [stream.name for stream in self.streams]
         self.plain = list(self.names)
         """What has v."""
