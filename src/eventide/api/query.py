@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from eventide.api.arguments import Expression, Length, length
 from eventide.api.column_text import is_column, order_text
@@ -186,6 +186,7 @@ class ContinuousQuery(NamedRows, Startable):
         by: EventStream | None = None,
         compare: Mapping[str, Comparison] | None = None,
         rows: int | None = None,
+        where: Mapping[str, Any] | None = None,
     ) -> ContinuousQuery:
         """Give early results, too, by prods (early triggers).
 
@@ -201,6 +202,7 @@ class ContinuousQuery(NamedRows, Startable):
         - `estimate`: also extrapolate early sums and counts.
         - `compare`: functions by the name of a value. Each takes early and final values, two Arrow arrays without NULL,
           and returns errors: 0 where the early value is as good as the final one.
+        - `where`: ask for these groups alone: by the name of a group a value, a list, or `{"between": [low, high]}`.
 
         `docs/prods.md` says more.
 
@@ -228,5 +230,6 @@ class ContinuousQuery(NamedRows, Startable):
             any(stream.prods is not None for stream in without_prods.plan.streams),
             tuple((compare or {}).items()),
             rows,
+            dict(where or {}),
         )
         return replace(self, declared=replace(self.declared, prods=prods), prodded_by=by)

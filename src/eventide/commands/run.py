@@ -27,7 +27,7 @@ from eventide.commands.console import keep_script
 from eventide.commands.listening import listening, listening_at, show_console
 from eventide.commands.outputs import Outputs, outputs_of
 from eventide.commands.process import TerminatedError, code_of, was_closed
-from eventide.commands.telemetry import otlp_endpoint, send_spans, written_to
+from eventide.commands.telemetry import lineage_place, otlp_endpoint, send_lineage, send_spans, written_to
 from eventide.endpoint.certificate import Certificate
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError
@@ -166,6 +166,7 @@ class RunRequest:
     console_key: str | None = None
     webhook: str | None = None
     otlp: str | None = None
+    lineage: str | None = None
     replace: bool = False
     log: str | None = None
     accept: bool = False
@@ -202,7 +203,7 @@ def _run(script: Script, text: str, request: RunRequest) -> None:
     if request.webhook is not None:
         checked_url(request.webhook)
     checked_log(request.log)
-    spans_to = otlp_endpoint(request.otlp)
+    spans_to, lineage_to = otlp_endpoint(request.otlp), lineage_place(request.lineage)
     if request.log != "json":
         say_warnings()
     settings = RunSettings.of({**script.settings, **pairs(request.conf)})
@@ -241,6 +242,8 @@ def _run(script: Script, text: str, request: RunRequest) -> None:
             watcher.watch(engine)
         if spans_to is not None:
             send_spans(engine, spans_to)
+        if lineage_to is not None:
+            send_lineage(engine, lineage_to, script, text, shown_as(request.file), bounded)
         endpoint = listening(engine, at, certificate, not request.no_listen, quiet=bounded)
         if request.console is not None:
             show_console(engine, endpoint)

@@ -241,7 +241,8 @@ class EarlyStep:
         prods = state.due(now, closed)
         if state.fresh:
             return prods
-        by_clock = [p for one in state.triggers if isinstance(one, Every) for p in one.due(state.ends, known, now)]
+        every = [one for one in state.triggers if isinstance(one, Every)]
+        by_clock = [state.restricted(prod) for one in every for prod in one.due(state.ends, known, now)]
         return [prod for prod in prods if prod not in by_clock]
 
     def _score(self, advanced: RunningOperators, name: str, state: EarlyState, closed: int, now: Moment) -> None:
@@ -287,7 +288,7 @@ class EarlyStep:
 
         answers = [answered(prod) for prod in prods]
         if marked is not None:
-            table = answered(Prod(widest(marked)))
+            table = answered(state.restricted(Prod(widest(marked))))
             by_time = bound.query.has_known_ends
             answers.append(table.filter(pa.array(asked_for(table, marked, by_time))))
         tables = []

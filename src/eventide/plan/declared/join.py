@@ -38,6 +38,7 @@ holds for all rows that can still come.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -175,6 +176,21 @@ of 'b', such as a.time = b.time, or a.time BETWEEN b.time - INTERVAL 5 SECONDS A
         check_names(self.name, self.select)
 
     @property
+    def computed(self) -> tuple[Named, ...]:
+        """The columns that it emits, each with what it is computed by; without any, all columns are passed on."""
+        return self.select
+
+    @property
+    def passes_columns(self) -> bool:
+        """Whether the columns of its inputs are among those that it emits."""
+        return not self.select
+
+    @property
+    def called(self) -> Mapping[str, str]:
+        """The names by which expressions call its inputs."""
+        return {side.alias: side.input for side in (self.left, self.right)}
+
+    @property
     def inputs(self) -> tuple[str, ...]:
         """What it reads; a join of an input with itself reads it once."""
         return tuple(dict.fromkeys((self.left.input, self.right.input)))
@@ -216,6 +232,21 @@ class Lookup:
                 f"{self.name!r} looks up nothing in {self.versions.input!r}: give keys of both sides that must be equal"
             )
         check_names(self.name, self.select)
+
+    @property
+    def computed(self) -> tuple[Named, ...]:
+        """The columns that it emits, each with what it is computed by; without any, all columns are passed on."""
+        return self.select
+
+    @property
+    def passes_columns(self) -> bool:
+        """Whether the columns of its inputs are among those that it emits."""
+        return not self.select
+
+    @property
+    def called(self) -> Mapping[str, str]:
+        """The names by which expressions call its inputs."""
+        return {side.alias: side.input for side in (self.rows, self.versions)}
 
     @property
     def inputs(self) -> tuple[str, ...]:
