@@ -17,7 +17,10 @@ def test_lines_of_json_tell_rows_results_and_losses_beside_the_results(tmp_path:
     doors(tmp_path)
     ran = here("run", "doors.sql", "--engine", "local", "--json", "--log", "json")
     assert len(ran.rows) == 4
-    lines = [json.loads(line) for line in ran.err.splitlines() if line.startswith("{")]
+    written = [json.loads(line) for line in ran.err.splitlines() if line.startswith("{")]
+    events = [line["event"] for line in written if line["event"] != "status"]
+    assert events == ["listening", "starting", "ended"]
+    lines = [line for line in written if line["event"] == "status"]
     assert lines[0]["streams"][0]["rows"] == 0
     assert (lines[-1]["results"], lines[-1]["streams"][0]["rows"]) == (4, 5)
     assert lines[-1]["streams"][0] | {"lag": None} == {

@@ -15,8 +15,11 @@ import pyarrow.parquet as pq
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from eventide.engine.checkpoint.copying import copy
 from eventide.engine.local.engine import LocalEngine
+from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.policies.fixed_delay import FixedDelay
+from eventide.eventtime.policies.wrappers.timeout import Timeout
 from eventide.plan.declared.evolution import Consent
 from eventide.plan.declared.join import Band, Join, Side
 from eventide.plan.declared.program import Program
@@ -25,6 +28,7 @@ from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Input, Stream, columns
 from eventide.plan.declared.window import Window
 from eventide.sinks.sink import Memory
+from eventide.storage.local import LocalStorage
 
 ALWAYS = -(10**6)
 JITTER = 5
@@ -41,12 +45,16 @@ class Kind:
     over: tuple[str, ...]
     length: int
     slide: int
+    reads_w: bool = False
 
     def declared(self, name: str, least: int) -> tuple[tuple[Query, ...], tuple[Rows | Join, ...]]:
         """The queries and operators of it; a variant takes values from `least` on."""
         if name == "sums":
             made = named_as(n="count(*)", total="sum(v)")
             return (Query(name, "a", Window(self.length, self.slide), made, named_as("k"), where=f"v >= {least}"),), ()
+        if self.reads_w:
+            made = named_as(n="count(*)", total="sum(w)")
+            return (Query(name, "a", Window(self.length, self.slide), made, where=f"v >= {least}"),), ()
         merged = f"{name}_rows"
         if name == "slides":
             query = Query(name, merged, Window(self.length, self.slide), named_as(n="count(*)", total="sum(w)"))
@@ -62,6 +70,8 @@ class Kind:
         timed: list[tuple[int, tuple[object, ...], int]]
         if name == "sums":
             timed = [(t, (k,), v) for t, k, v in own["a"] if v >= least]
+        elif self.reads_w:
+            timed = [(t, (), v) for t, _, v in own["a"] if v >= least]
         elif name == "slides":
             timed = [(t, (), v + 1) for t, _, v in (*own["a"], *own["b"]) if v >= least]
         else:
@@ -84,41 +94,58 @@ KINDS = {
     "sums": Kind(("a",), 10, 10),
     "slides": Kind(("a", "b"), 12, 4),
     "pairs": Kind(("a", "b"), 10, 5),
+    "weights": Kind(("a",), 10, 5, reads_w=True),
 }
 
 
 @dataclass(frozen=True)
 class Version:
-    """A program: its kinds and variants, the delays of its policies, and whether streams have more columns."""
+    """A program: its kinds and variants, the policies of its streams, and the type of a column more, if any."""
 
     least: Mapping[str, int]
-    delays: tuple[int, int]
-    wider: bool
+    policies: tuple[Policy, Policy]
+    w: str | None
     backfill: bool
 
+    def variant(self, name: str) -> object:
+        """What changes a kind of query, if it changes; None where it is not in the program."""
+        return None if name not in self.least else (self.least[name], KINDS[name].reads_w and self.w)
+
     def program(self, folder: Path) -> Program:
-        more = columns("t BIGINT, k STRING, v INT, w INT") if self.wider else columns("t BIGINT, k STRING, v INT")
+        more = columns("t BIGINT, k STRING, v INT" + ("" if self.w is None else f", w {self.w}"))
         streams = tuple(
-            Stream(name, more, "t", policy=FixedDelay(delay), input=Input("parquet", str(folder / name), max_files=1))
-            for name, delay in zip("ab", self.delays, strict=True)
+            Stream(name, more, "t", policy=policy, input=Input("parquet", str(folder / name), max_files=1))
+            for name, policy in zip("ab", self.policies, strict=True)
         )
         parts = [KINDS[name].declared(name, least) for name, least in self.least.items()]
         queries = tuple(query for part, _ in parts for query in part)
         return Program(streams, queries, tuple(one for _, part in parts for one in part))
 
 
+Step = tuple[Version, dict[str, list[Row]], bool]
+"""A round: its program, the rows of both streams, and whether a copy of the checkpoint is taken, to go on with."""
+
+
 @st.composite
-def histories(draw: st.DrawFn) -> list[tuple[Version, dict[str, list[Row]]]]:
-    """A version and the rows of both streams for each round; about half of the rounds go on with the version before."""
-    found: list[tuple[Version, dict[str, list[Row]]]] = []
+def policies(draw: st.DrawFn) -> Policy:
+    """Policies of two kinds, by which no row is late."""
+    fixed = FixedDelay(draw(st.integers(JITTER, 20)))
+    return Timeout(fixed, after=10**15) if draw(st.booleans()) else fixed
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Step]:
+    """Some rounds, about half of which go on with the version before."""
+    found: list[Step] = []
     reached = {"a": 0, "b": 0}
     version: Version | None = None
     for _ in range(draw(st.integers(2, 6))):
         if version is None or draw(st.booleans()):
-            names = draw(st.sets(st.sampled_from(sorted(KINDS)), min_size=1))
-            delays = draw(st.integers(JITTER, 20)), draw(st.integers(JITTER, 20))
+            w = draw(st.sampled_from((None, "INT", "BIGINT")))
+            possible = sorted(name for name, kind in KINDS.items() if w is not None or not kind.reads_w)
+            names = draw(st.sets(st.sampled_from(possible), min_size=1))
             least = {name: draw(st.integers(0, 2)) for name in sorted(names)}
-            version = Version(least, delays, draw(st.booleans()), draw(st.booleans()))
+            version = Version(least, (draw(policies()), draw(policies())), w, draw(st.booleans()))
         rows: dict[str, list[Row]] = {}
         for name in "ab":
             steps = draw(
@@ -129,7 +156,7 @@ def histories(draw: st.DrawFn) -> list[tuple[Version, dict[str, list[Row]]]]:
                 time = max(0, reached[name] + step)
                 reached[name] = max(reached[name], time)
                 rows[name].append((time, key, value))
-        found.append((version, rows))
+        found.append((version, rows, draw(st.booleans())))
     return found
 
 
@@ -137,7 +164,7 @@ def histories(draw: st.DrawFn) -> list[tuple[Version, dict[str, list[Row]]]]:
 class Life:
     """A kind of query from the round in which it began, with the time before which no window of it starts."""
 
-    began: int
+    variant: object
     begins: int
     least: int
     from_round: int
@@ -161,18 +188,18 @@ def write(folder: Path, number: int, rows: Iterable[Row]) -> None:
 @settings(deadline=None, max_examples=15, phases=[Phase.explicit, Phase.generate])
 @given(histories())
 def test_queries_that_stay_and_queries_that_come_give_what_a_batch_over_their_rows_gives(
-    history: list[tuple[Version, dict[str, list[Row]]]],
+    history: list[Step],
 ) -> None:
     with folders() as folder:
         for name in "ab":
             (folder / name).mkdir()
         sink, lives, ended = Memory(), dict[str, Life](), list[tuple[str, Life, int]]()
         given: dict[int, dict[str, list[Row]]] = {}
-        engine_round, before = 0, None
-        for number, (version, rows) in enumerate(history):
+        engine_round, before, checkpoint = 0, None, folder / "checkpoint"
+        for number, (version, rows, is_saved) in enumerate(history):
             if before is not None and version != before:
                 ended += [
-                    (n, lives.pop(n), engine_round) for n in list(lives) if version.least.get(n) != lives[n].least
+                    (n, lives.pop(n), engine_round) for n in list(lives) if version.variant(n) != lives[n].variant
                 ]
             fresh = [name for name in version.least if name not in lives]
             backfilled = version.backfill and before is not None
@@ -182,7 +209,7 @@ def test_queries_that_stay_and_queries_that_come_give_what_a_batch_over_their_ro
                 # An aggregate begins with a window, and takes no row of before.
                 start = -(-start // slide) * slide if name == "sums" else start
                 begins = ALWAYS if backfilled or not seen else start
-                lives[name] = Life(number, begins, version.least[name], engine_round)
+                lives[name] = Life(version.variant(name), begins, version.least[name], engine_round)
             for name, some in rows.items():
                 if some:
                     write(folder / name, number, some)
@@ -190,12 +217,16 @@ def test_queries_that_stay_and_queries_that_come_give_what_a_batch_over_their_ro
             program = version.program(folder)
             consent = Consent(True, tuple(fresh) if backfilled else ())
             sinks = dict.fromkeys(version.least, sink)
-            with LocalEngine(program, str(folder / "checkpoint"), sinks, consent=consent) as engine:
+            with LocalEngine(program, str(checkpoint), sinks, consent=consent) as engine:
                 engine.recover()
                 engine.step(bounded=True)
                 if number == len(history) - 1:
                     engine.end()
                 engine_round = engine.engine.next_round
+                if is_saved and engine_round > 0:
+                    saved = folder / f"saved after {number}"
+                    copy(LocalStorage(str(checkpoint)), LocalStorage(str(saved)))
+                    checkpoint = saved
             before = version
         ended += [(name, life, engine_round) for name, life in lives.items()]
         every = {of: [row for some in given.values() for row in some[of]] for of in "ab"}

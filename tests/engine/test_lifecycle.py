@@ -26,6 +26,8 @@ from eventide.engine.round.report import STEPS
 from eventide.errors import CheckpointError, DeclarationError, EngineError
 from eventide.launch import logs
 from eventide.plan.declared.program import Program
+from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.window import SessionWindow
 from eventide.sinks.sink import Memory
 from tests.engine.small_streams import made, put, stream, tumbling, wait_until
 
@@ -61,6 +63,18 @@ def test_an_engine_that_was_stopped_is_continued_exactly(
     again.await_end()
     assert again.status().ended
     assert differences(tmp_path, expected) == Differences()
+
+
+def test_an_engine_that_has_ended_still_tells_which_sessions_are_open(tmp_path: Path) -> None:
+    # Stopping `eventide run` failed: what is open was to be computed by an executor that had gone.
+    put(tmp_path / "in", 0, [1, 5])
+    sessions = Query("q", "s", SessionWindow(10), named_as(n="count(*)"))
+    running = made(None, Program((stream(tmp_path / "in"),), (sessions,)), tmp_path / "state", {})
+    running.on_round(lambda work: running.stop())
+    running.start().await_end()
+    [query] = running.status().queries
+    assert query.waits_for is not None
+    assert query.waits_for["window_start"] == 1
 
 
 @pytest.mark.parametrize(

@@ -29,13 +29,14 @@ SECOND = 1_000_000
 STREAM = Stream("s", columns("ts TIMESTAMP, k STRING, v INT"), time="ts", policy=FixedDelay(2 * SECOND))
 SUMS = Query("sums", "s", Window(10 * SECOND), named_as(total="sum(v)", n="count(*)"), named_as("k"))
 EVERY, HALF, WITHIN = Prods(every=SECOND), Prods(points=(0.5,), estimate=True), Prods(within=Earliness(0.1, first=0.5))
+ROWS = Prods(every_rows=3)
 
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
-@given(plan=plans(), prods=st.sampled_from([Prods(every=5), Prods(points=(0.3, 1.0), estimate=True), WITHIN]))
+@given(plan=plans(), prods=st.sampled_from([Prods(every=5), ROWS, Prods(points=(0.3, 1.0), estimate=True), WITHIN]))
 def test_declared_prods_change_no_final_answer(duckdb_executor: DuckDBExecutor, plan: Plan, prods: Prods) -> None:
     over_rows = any(isinstance(question.window, RowWindow) for question in plan.levels)
-    prods = Prods(every=5) if over_rows else prods
+    prods = Prods(every=5) if over_rows and prods != ROWS else prods
     prodded = replace(plan.program, queries=tuple(replace(q, prods=prods) for q in plan.program.queries))
     with trial_of(prodded, duckdb_executor=duckdb_executor) as trial:
         assert in_order(plan, played(plan, trial)) == in_order(plan, brute_force(plan)[0])
@@ -68,7 +69,7 @@ def told(sink: Memory) -> list[dict[str, Any]]:
     return sorted((row for query in ("sums", "most") for row in sink.rows(query)), key=repr)
 
 
-@pytest.mark.parametrize("prods", [EVERY, HALF, WITHIN], ids=["every", "half", "within"])
+@pytest.mark.parametrize("prods", [EVERY, HALF, WITHIN, ROWS], ids=["every", "half", "within", "rows"])
 @pytest.mark.parametrize("dies_after", ["advance", "prod", "emit"])
 def test_a_round_that_dies_is_told_again_as_it_was(tmp_path: Path, prods: Prods, dies_after: str) -> None:
     calm = Memory()

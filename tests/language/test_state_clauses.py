@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from rich.console import Console
 
 from eventide.api.stream import stream
 from eventide.errors import DeclarationError, LanguageError
@@ -11,6 +12,7 @@ from eventide.language.script import read_script
 from eventide.plan.declared.join import Band, Join
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.window import LONGEST_GAP, LifeWindow, SessionWindow, Window
+from eventide.report.explain import plan_of, trees
 
 STREAM = "CREATE STREAM s (ts TIMESTAMP, k STRING, n INT) TIMESTAMP BY ts SOURCE BY k;\n"
 OTHER = "CREATE STREAM o (at TIMESTAMP, k STRING, m INT);\n"
@@ -107,6 +109,29 @@ def test_state_that_lives_for_ever_and_is_never_shown_is_warned_of() -> None:
     texts = ("SELECT count(*) FROM s STATE TTL FOREVER", "SELECT count(*) FROM s STATE TTL FOREVER EMIT CHANGES")
     warned = ["none before; add EMIT CHANGES" in str(read_script(STREAM + text).warnings) for text in texts]
     assert warned == [True, False]
+
+
+def test_explain_says_how_long_state_lives() -> None:
+    told = plan_of(
+        read_script(
+            f"{STREAM}{OTHER}CREATE QUERY q AS SELECT k, count(*) FROM s GROUP BY k EMIT CHANGES STATE TTL 1 hour;"
+            "CREATE QUERY g AS SELECT count(*) FROM s EMIT CHANGES STATE TTL FOREVER;"
+            "CREATE QUERY j AS SELECT n FROM s JOIN o ON s.k = o.k STATE TTL FOREVER;"
+        )
+    )
+    lives, endless = (query["window"] for query in told["queries"])
+    assert (lives["ttl"], lives["words"]) == (
+        60 * MINUTE,
+        "none: the state of a group lives until 1 h after its last row",
+    )
+    assert (endless["ttl"], endless["words"]) == (None, "none: the state of a group lives for ever")
+    [join] = told["operators"]
+    assert (join["bands"][0]["words"], join["held"]) == ("any", ["rows of both sides for ever"])
+    console = Console(width=200, highlight=False)
+    with console.capture() as capture:
+        for tree in trees(told):
+            console.print(tree)
+    assert "changes: every round emits the values that it has changed" in capture.get()
 
 
 def test_python_says_what_sql_says() -> None:

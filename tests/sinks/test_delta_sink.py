@@ -19,6 +19,7 @@ from eventide.testing.sink_contract import check_sink, from_cluster, sample
 from eventide.testing.sink_kill import check_sink_killed
 from eventide.testing.upsert_contract import check_upserts, upserted
 from tests.choice import chosen
+from tests.engine.small_streams import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -120,3 +121,23 @@ def test_a_script_writes_into_a_delta_table_and_goes_on_after_a_restart(tmp_path
     assert sorted(row["total"] for row in rows_of(tmp_path / "out", "sums")) == [5, 6, 7]
     with pytest.raises(DeclarationError, match="has results of query 'sums' from another checkpoint"):
         eventide.sql(script).start(checkpoint=tmp_path / "other", engine="local", bounded=True)
+
+
+def test_a_table_keeps_the_last_value_of_each_group_that_changes(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for number, rows in enumerate(["1,a,5\n2,b,6\n30,b,1\n", "3,a,7\n31,b,2\n", "60,c,1\n"]):
+        (tmp_path / "in" / f"{number}.csv").write_text(f"t,k,v\n{rows}")
+    script = f"""
+    CREATE STREAM s (t BIGINT, k STRING, v INT) FROM csv '{tmp_path}/in' LIMIT 1 FILES PER ROUND DELAY 40;
+    CREATE QUERY sums AS SELECT k, sum(v) AS total FROM s GROUP BY k EMIT CHANGES STATE TTL 10
+        INTO delta '{tmp_path}/out' OPTIONS (mode 'upsert');
+    CREATE QUERY counted AS SELECT count(*) AS n FROM s EMIT CHANGES STATE TTL FOREVER
+        INTO delta '{tmp_path}/all' OPTIONS (mode 'upsert');
+    """
+    running = eventide.sql(script).start(checkpoint=tmp_path / "state", engine="local")
+    wait_until(lambda: len(rows_of(tmp_path / "out", "sums")) == 3)
+    running.stop()
+    found = {(row["k"], row["kind"], row["total"]) for row in rows_of(tmp_path / "out", "sums")}
+    assert found == {("a", "final", 12), ("b", "changed", 3), ("c", "changed", 1)}
+    [counted] = rows_of(tmp_path / "all", "counted")
+    assert (counted["kind"], counted["n"]) == ("changed", 6)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import uuid4
 
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
@@ -23,6 +23,12 @@ def grow(servers: str, topic: str, partitions: int) -> None:
     """Give a topic more partitions."""
     client = AdminClient({"bootstrap.servers": servers})
     client.create_partitions([NewPartitions(topic, partitions)])[topic].result()
+
+
+def forget(servers: str, topic: str, before: int) -> None:
+    """Delete the records of the first partition before an offset."""
+    client, place = AdminClient({"bootstrap.servers": servers}), TopicPartition(topic, 0, before)
+    client.delete_records([place])[place].result()
 
 
 def send(servers: str, topic: str, values: Iterable[bytes | None], partition: int = 0, **more: Any) -> None:

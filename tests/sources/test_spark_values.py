@@ -11,7 +11,8 @@ import pytest
 
 from eventide.errors import DeclarationError, InputError
 from eventide.plan.declared.stream import Input, Stream, Timestamps, columns
-from eventide.sources.spark_input import kept_aside, parsed_value, read_stream
+from eventide.sources.spark_input import read_stream
+from eventide.sources.spark_values import kept_aside, parsed_value
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

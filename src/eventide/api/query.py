@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from eventide.api.arguments import Expression, Length, length
 from eventide.api.column_text import is_column, order_text
@@ -185,12 +185,15 @@ class ContinuousQuery(NamedRows, Startable):
         estimate: bool = False,
         by: EventStream | None = None,
         compare: Mapping[str, Comparison] | None = None,
+        rows: int | None = None,
+        where: Mapping[str, Any] | None = None,
     ) -> ContinuousQuery:
         """Give early results, too, by prods (early triggers).
 
         Law: final results are the same with prods and without.
 
         - `every`: prod at every multiple of this length on the clock.
+        - `rows`: prod all open windows whenever so many rows have come.
         - `at`: prod each window once at each of these shares of its last slide, such as `[0.75, 0.9]`.
         - `within`: prod each window once, as early as this mean error permits, with 95 % confidence; an `Earliness`
           says how surely, how fast, and between which points.
@@ -199,6 +202,7 @@ class ContinuousQuery(NamedRows, Startable):
         - `estimate`: also extrapolate early sums and counts.
         - `compare`: functions by the name of a value. Each takes early and final values, two Arrow arrays without NULL,
           and returns errors: 0 where the early value is as good as the final one.
+        - `where`: ask for these groups alone: by the name of a group a value, a list, or `{"between": [low, high]}`.
 
         `docs/prods.md` says more.
 
@@ -225,5 +229,7 @@ class ContinuousQuery(NamedRows, Startable):
             None if by is None else by.declared.name,
             any(stream.prods is not None for stream in without_prods.plan.streams),
             tuple((compare or {}).items()),
+            rows,
+            dict(where or {}),
         )
         return replace(self, declared=replace(self.declared, prods=prods), prodded_by=by)

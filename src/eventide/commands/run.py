@@ -27,7 +27,7 @@ from eventide.commands.console import keep_script
 from eventide.commands.listening import listening, listening_at, show_console
 from eventide.commands.outputs import Outputs, outputs_of
 from eventide.commands.process import TerminatedError, code_of, was_closed
-from eventide.commands.telemetry import otlp_endpoint, send_spans, written_to
+from eventide.commands.telemetry import lineage_place, otlp_endpoint, send_lineage, send_spans, written_to
 from eventide.endpoint.certificate import Certificate
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError
@@ -42,7 +42,7 @@ from eventide.launch.engines import (
     reads_standard_input,
     remove_all,
 )
-from eventide.launch.logs import passing, say, say_warnings
+from eventide.launch.logs import events_as_json, passing, say, say_warnings
 from eventide.launch.settings import STANDARD_INPUT, RunSettings, checked_engine, shown_as, text_of
 from eventide.launch.user_functions import Failures
 from eventide.plan.declared.evolution import Consent
@@ -166,6 +166,7 @@ class RunRequest:
     console_key: str | None = None
     webhook: str | None = None
     otlp: str | None = None
+    lineage: str | None = None
     replace: bool = False
     log: str | None = None
     accept: bool = False
@@ -202,8 +203,9 @@ def _run(script: Script, text: str, request: RunRequest) -> None:
     if request.webhook is not None:
         checked_url(request.webhook)
     checked_log(request.log)
-    spans_to = otlp_endpoint(request.otlp)
-    say_warnings()
+    spans_to, lineage_to = otlp_endpoint(request.otlp), lineage_place(request.lineage)
+    if request.log != "json":
+        say_warnings()
     settings = RunSettings.of({**script.settings, **pairs(request.conf)})
     where = _where(script, request, settings)
     given = non_empty("--checkpoint", request.checkpoint) or settings.checkpoint
@@ -215,6 +217,8 @@ def _run(script: Script, text: str, request: RunRequest) -> None:
     json_to = sys.stdout.buffer if request.json else None
     outputs = outputs_of(script, json_to, below=line.text)
     with ExitStack() as stack:
+        if request.log == "json":
+            stack.enter_context(events_as_json())
         if request.json:
             # What functions of the user print would stand among the results.
             stack.enter_context(redirect_stdout(sys.stderr))
@@ -238,6 +242,8 @@ def _run(script: Script, text: str, request: RunRequest) -> None:
             watcher.watch(engine)
         if spans_to is not None:
             send_spans(engine, spans_to)
+        if lineage_to is not None:
+            send_lineage(engine, lineage_to, script, text, shown_as(request.file), bounded)
         endpoint = listening(engine, at, certificate, not request.no_listen, quiet=bounded)
         if request.console is not None:
             show_console(engine, endpoint)

@@ -1,6 +1,7 @@
-"""What a run tells others of its work while it goes on: every decision into a file, spans to a collector.
+"""What a run tells others of its work: every decision into a file, spans to a collector, lineage to a catalogue.
 
-Law: what is not asked for is not loaded. OpenTelemetry's standard variables are asked as well as the options.
+Law: what is not asked for is not loaded. The standard variables of OpenTelemetry and OpenLineage are asked as well as
+the options.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from eventide.engine.running import Running
 from eventide.engine.scheduling.trace import Trace
 from eventide.errors import DeclarationError
+from eventide.language.script import Script
 from eventide.launch.logs import say
 from eventide.masking import masked_text
 
@@ -74,3 +76,32 @@ def send_spans(engine: Running, endpoint: str) -> None:
     from eventide.telemetry.otel import export_otlp
 
     export_otlp(engine, endpoint or None)
+
+
+def lineage_place(given: str | None) -> str | None:
+    """Where lineage goes: a file, or the address of a catalogue; None where nobody wants any.
+
+    >>> lineage_place("ftp://catalogue")
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DeclarationError: --lineage 'ftp://catalogue' is neither a file nor an address: write http://HOST:5000
+    """
+    if given is not None and "://" in given and not given.startswith(("http://", "https://", "file://")):
+        raise DeclarationError(
+            f"--lineage {masked_text(given)!r} is neither a file nor an address: write http://HOST:5000"
+        )
+    if given is not None:
+        return given
+    disabled = os.environ.get("OPENLINEAGE_DISABLED", "").lower() == "true"
+    return None if disabled else os.environ.get("OPENLINEAGE_URL") or None
+
+
+def send_lineage(engine: Running, to: str, script: Script, text: str, name: str, bounded: bool) -> None:
+    """Tell a catalogue what the run reads and writes, and how it ends."""
+    # Loaded by whoever wants lineage.
+    from eventide.telemetry.openlineage import NAMESPACE, Job, dataset, export
+
+    written = {one.query: dataset(one.kind, one.path, dict(one.options)) for one in script.outputs}
+    outputs = {query: place for query, place in written.items() if place is not None}
+    namespace = os.environ.get("OPENLINEAGE_NAMESPACE") or NAMESPACE
+    export(engine, Job(name, text, outputs, bounded, namespace), to)

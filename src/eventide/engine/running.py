@@ -16,7 +16,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from types import FrameType
 from typing import Self
@@ -93,6 +93,7 @@ class Running(ABC):
         self._handlers: dict[int, object] = {}
         self._threads: list[threading.Thread] = []
         self.growth = StateGrowth()
+        self._last_status: Status | None = None
 
     @abstractmethod
     def start(self, bounded: bool = False) -> Running:
@@ -112,6 +113,8 @@ class Running(ABC):
 
     def status(self) -> Status:
         """The status after the last round; never waits for the round under way."""
+        if self._last_status is not None:
+            return self._last_status
         warnings = tuple(self.engine.checkpoint.warnings)
         return replace(self.engine.status(), rows_per_second=self._rows_per_second(), warnings=warnings)
 
@@ -223,7 +226,12 @@ class Running(ABC):
             self.stop()
         except Exception as failure:
             message = str(failure).strip().partition("\n")[0]
-            log.warning("the engine could not be stopped at once: %s: %s", type(failure).__name__, message)
+            log.warning(
+                "the engine could not be stopped at once: %s: %s",
+                type(failure).__name__,
+                message,
+                extra={"event": "not stopped at once"},
+            )
 
     def begin(self) -> None:
         """Prepare for the first round."""
@@ -291,6 +299,12 @@ class Running(ABC):
     @abstractmethod
     def _stop(self) -> None:
         """Have the engine end after the round under way; `stopping` is set."""
+
+    def _shut(self) -> None:
+        """Let nobody in any more, and keep the status: which sessions are open cannot be computed after the end."""
+        self.gate.shut()
+        with suppress(Exception):
+            self._last_status = Running.status(self)
 
     @abstractmethod
     def _close(self) -> None:

@@ -61,10 +61,15 @@ class SteadyClock:
                     "back",
                     leap // 1_000_000,
                     BELIEVED_AFTER // 1_000_000,
+                    extra={"event": "clock leap"},
                 )
             if passed - self._leapt_at < BELIEVED_AFTER:
                 return passed + self._ahead
-            log.warning("the clock of this machine has stayed %d s ahead: it is believed now", leap // 1_000_000)
+            log.warning(
+                "the clock of this machine has stayed %d s ahead: it is believed now",
+                leap // 1_000_000,
+                extra={"event": "clock leap believed"},
+            )
         self._leapt_at = None
         self._ahead = wall - passed
         return wall

@@ -235,6 +235,7 @@ class StreamProgress:
                     "not moved time",
                     self.stream.name,
                     (before - self.clock) // 1_000_000,
+                    extra={"event": "arrival ahead of the clock"},
                 )
         self.clock = clock
         self.losses.rows += int(pc.sum(summary.column("__n")).as_py() or 0)

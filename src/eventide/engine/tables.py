@@ -45,5 +45,7 @@ class TableReads:
                 except EventideError as failure:
                     if self._engine.streams[table.name].clock == NEVER:
                         raise
-                    log.warning("table %r stays as it was read last: %s", table.name, failure)
+                    log.warning(
+                        "table %r stays as it was read last: %s", table.name, failure, extra={"event": "table not read"}
+                    )
         return self._engine.round(rows, positions=self._engine.state.positions) if rows else None

@@ -1,11 +1,12 @@
 """Read the clauses behind a SELECT: PROD for early answers, SIDELINE for expensive functions.
 
-*PROD.* `PROD EVERY 1 second`, `PROD AT 75 %, 90 %` and `PROD WITHIN 2 % ERROR` say when a query is asked for early
-answers. The clauses stand behind the SELECT, in any order. BETWEEN says between which points of the slide the point of
-WITHIN may be, SPEED how far a window without any error moves it, CONFIDENCE how surely the error is kept; they mean
-nothing without WITHIN. ESTIMATE asks for sums and counts extrapolated, beside their raw values, COMPARE names a
-function for a value; they mean nothing without a prod. BY names a stream whose rows are prods; where prods are among
-the rows of a query's own streams (PRODDED BY), none of these words is needed.
+*PROD.* `PROD EVERY 1 second`, `PROD EVERY 100 ROWS`, `PROD AT 75 %, 90 %` and `PROD WITHIN 2 % ERROR` say when a query
+is asked for early answers. The clauses stand behind the SELECT, in any order. BETWEEN says between which points of the
+slide the point of WITHIN may be, SPEED how far a window without any error moves it, CONFIDENCE how surely the error is
+kept; they mean nothing without WITHIN. ESTIMATE asks for sums and counts extrapolated, beside their raw values, COMPARE
+names a function for a value; they mean nothing without a prod. BY names a stream whose rows are prods; where prods are
+among the rows of a query's own streams (PRODDED BY), none of these words is needed. WHERE leaves
+groups out of all of them.
 
 *SIDELINE.* A query that calls an expensive function has a queue before it, and SIDELINE says what becomes of bursts. A
 query with windows of its own that calls a function declared EXPENSIVE, in a value, a group or a condition, reads its
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sqlglot import exp
 
@@ -25,6 +27,7 @@ from eventide.language.create_stream import PLACES, OutputTarget, name_of
 from eventide.language.grammar.nodes import Amount, Amounts, Clause
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
+from eventide.language.group_patterns import patterns_of
 from eventide.plan.declared.query import Prods, Query
 from eventide.plan.declared.rows import Queue, Sideline, calls, check_sideline
 from eventide.plan.declared.stream import TimeKind
@@ -60,14 +63,17 @@ def with_prods(
             raise source.error(f"{word} without PROD", clauses[word], f"write PROD AT 75 % {clauses[word].sql()}")
     try:
         every = clauses.get("PROD EVERY")
+        by_rows = every is not None and amounts.says_rows(every.expressions[0])
         at = clauses.get("PROD AT")
         prods = Prods(
-            every=None if every is None else amounts.length(every.expressions[0], "PROD EVERY"),
+            every=None if every is None or by_rows else amounts.length(every.expressions[0], "PROD EVERY"),
+            every_rows=None if every is None or not by_rows else amounts.rows(every.expressions[0], "PROD EVERY"),
             points=() if at is None else tuple(amounts.point(amount, "PROD AT") for amount in at.expressions),
             within=_within(clauses, amounts),
             estimate="ESTIMATE" in clauses,
             by=_by(clauses["PROD BY"], source, around) if "PROD BY" in clauses else None,
             in_stream=around.in_stream,
+            where=_where(query, clauses["PROD WHERE"], source) if "PROD WHERE" in clauses else {},
             compare=_compared(query, clauses["COMPARE"], source, around) if "COMPARE" in clauses else (),
         )
         return replace(query, prods=prods)
@@ -95,6 +101,14 @@ def _compared(query: Query, clause: Clause, source: SourceText, around: ScriptCo
             raise source.error(f"{name!r} is compared twice", one)
         found[name] = around.functions[_known(function.name, function, "function", around.functions, source)]
     return tuple(found.items())
+
+
+def _where(query: Query, clause: Clause, source: SourceText) -> dict[str, Any]:
+    """The groups that are asked for."""
+    groups = {group.name.lower(): group.name for group in query.groups}
+    condition = clause.expressions[0]
+    found = patterns_of(condition, source)
+    return {groups[_known(name, condition, "group", groups, source)]: data for name, data in found.items()}
 
 
 def _known(name: str, node: exp.Expr, what: str, known: Mapping[str, str], source: SourceText) -> str:

@@ -2,7 +2,9 @@
 
 Laws. A line of the log says when, how grave, what happened, and then every figure under its name: `round=3 late=2`, or
 one JSON object with the same names. Nothing is written anywhere until `configure` is called, or the user sets up
-`logging` himself: all loggers are below `eventide`, and a figure is an attribute of the record (`extra`). *Commands*
+`logging` himself: all loggers are below `eventide`, and a figure is an attribute of the record (`extra`). Each event has
+a name that stays the same from version to version (`docs/operations.md` lists them); where a line says more than that
+in a sentence, this is its `message`. *Commands*
 write lines on standard error, and a passing line or a bar where that is a terminal. Rich is loaded only to draw: a
 command that prints into a pipe does not wait for it.
 
@@ -78,15 +80,23 @@ class JsonFormatter(KeyValueFormatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """One line, whatever happens."""
-        entry = {"time": _time(record), "level": record.levelname, "logger": record.name, "event": record.getMessage()}
+        event, message = event_of(record), record.getMessage()
+        entry = {"time": _time(record), "level": record.levelname, "logger": record.name, "event": event}
+        if message != event:
+            entry["message"] = message
         if record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)
         return json_text.dumps(_masked(entry | figures_of(record)), default=str)
 
 
+def event_of(record: logging.LogRecord) -> str:
+    """The name of what happened: given beside a sentence, or the whole text."""
+    return str(getattr(record, "event", None) or record.getMessage())
+
+
 def figures_of(record: logging.LogRecord) -> dict[str, Any]:
-    """The values that a log record has besides its text."""
-    return {name: value for name, value in vars(record).items() if name not in ORDINARY}
+    """The values that a log record has besides its text and the name of its event."""
+    return {name: value for name, value in vars(record).items() if name not in ORDINARY and name != "event"}
 
 
 def _masked(entry: dict[str, Any]) -> dict[str, Any]:
@@ -131,6 +141,22 @@ def say_warnings() -> None:
     log = logging.getLogger("eventide")
     if not any(isinstance(handler, _StderrHandler) for handler in log.handlers):
         log.addHandler(_StderrHandler(logging.WARNING))
+
+
+@contextmanager
+def events_as_json() -> Iterator[None]:
+    """Write every event of the log as a line of JSON on standard error while the block runs."""
+    root, handler = logging.getLogger(ROOT), logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    handler.setLevel(logging.INFO)
+    before = root.level
+    root.setLevel(min(before or logging.INFO, logging.INFO))
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(before)
 
 
 @contextmanager

@@ -174,12 +174,15 @@ def bands_of(join: Join, unitless: bool) -> list[dict[str, Any]]:
         low, high = (None if end is None else _moved(left, end, unitless) for end in (band.low, band.high))
         least, most = "" if low is None else f"{low} <= ", "" if high is None else f" <= {high}"
         words = f"{right} = {low}" if band.low == band.high else f"{least}{right}{most}"
+        words = "any" if band.is_endless else words
         found.append({"left": band.left, "right": band.right, "low": band.low, "high": band.high, "words": words})
     return found
 
 
 def held_by(join: Join, unitless: bool) -> list[str]:
     """Until when the rows of each side are held."""
+    if all(band.is_endless for band in join.bands):
+        return ["rows of both sides for ever"]
     ends: tuple[list[str], list[str]] = ([], [])
     for band in join.bands if not all(one.is_closed for one in join.bands) else join.bands[:1]:
         left, right = _of(join.left.alias, band.left), _of(join.right.alias, band.right)

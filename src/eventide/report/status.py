@@ -200,7 +200,13 @@ def line_of(engine: Running, line: StatusLine, form: str, at: datetime) -> str:
         }
         for stream in status.streams
     ]
-    entry = {"at": stamp, "round": status.round, "rows_per_second": status.rows_per_second, "results": line.results}
+    entry = {
+        "at": stamp,
+        "event": "status",
+        "round": status.round,
+        "rows_per_second": status.rows_per_second,
+        "results": line.results,
+    }
     return json.dumps({**entry, "streams": streams})
 
 

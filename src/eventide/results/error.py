@@ -220,7 +220,7 @@ class FailSafeComparison:
     def _note(self, fault: str) -> None:
         if self.fault is None:
             self.fault = f"early values of {self._value!r} cannot be compared by {_called(self._comparison)}: {fault}"
-            log.warning("%s; their errors are unknown", self.fault)
+            log.warning("%s; their errors are unknown", self.fault, extra={"event": "comparison failed"})
 
 
 def _called(comparison: Comparison) -> str:

@@ -250,7 +250,12 @@ class Delta:
                 what = f"the results of {results.query!r} in round {results.round}"
                 PartWriter(inside, "parquet", results.schema, what).write(results.parts)
         except NotInTasksError as error:
-            log.warning("this process writes into %s itself: %s", self.where, error)
+            log.warning(
+                "this process writes into %s itself: %s",
+                self.where,
+                error,
+                extra={"event": "results written by the driver"},
+            )
             self._tasks_fail = error.is_lasting
             return False
         added = [_added(self._path, f"{name}/{part}") for part in sorted(os.listdir(os.path.join(self._path, name)))]

@@ -215,7 +215,12 @@ class Directory:
                 writer.write(results.parts)
         except NotInTasksError as error:
             # Whatever it is, a worker that died or one without Eventide: if it is no accident, the driver tells it.
-            log.warning("this process writes %s itself: %s", _named(results), error)
+            log.warning(
+                "this process writes %s itself: %s",
+                _named(results),
+                error,
+                extra={"event": "results written by the driver"},
+            )
             self._failures = MOST_FAILURES if error.is_lasting else self._failures + 1
             return False
         self._failures = 0

@@ -258,7 +258,12 @@ class Iceberg:
                 what = f"the results of {results.query!r} in round {results.round}"
                 PartWriter(inside, "parquet", _storable(results.schema), what).write(results.parts)
         except NotInTasksError as error:
-            log.warning("this process writes into %s itself: %s", self.where, error)
+            log.warning(
+                "this process writes into %s itself: %s",
+                self.where,
+                error,
+                extra={"event": "results written by the driver"},
+            )
             self._tasks_fail = error.is_lasting
             return False
         files = [f"{place}/{name}/{part}" for part in folder.parts(name)]

@@ -125,6 +125,8 @@ class Transactions:
                 self.close()
                 if reason.code() in LASTING or time.monotonic() > deadline:
                     raise EngineError(f"{what}: {masked_text(reason.str())}") from None
-                log.warning("%s, trying again: %s", what, masked_text(reason.str()))
+                log.warning(
+                    "%s, trying again: %s", what, masked_text(reason.str()), extra={"event": "sink tried again"}
+                )
             time.sleep(pause)
             pause = min(2 * pause, 2.0)

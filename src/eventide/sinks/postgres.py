@@ -179,7 +179,12 @@ class Postgres:
             refusals = results.parts.map(copying)
         except EngineError as error:
             # Whatever it is, a worker that died or one without psycopg: if it is no accident, the driver tells it.
-            log.warning("this process writes the results of %r itself: %s", results.query, error)
+            log.warning(
+                "this process writes the results of %r itself: %s",
+                results.query,
+                error,
+                extra={"event": "results written by the driver"},
+            )
             self._run(what, lambda target: target.unstage(staging), PATIENCE)
             return None
         for refused in filter(None, refusals):
@@ -236,7 +241,7 @@ class Postgres:
                 self._connection = None
                 if time.monotonic() > deadline:
                     raise EngineError(f"{what}: {_reason(error)}. Does the server run, and may you enter?") from None
-                log.warning("%s, trying again: %s", what, _reason(error))
+                log.warning("%s, trying again: %s", what, _reason(error), extra={"event": "sink tried again"})
             except psycopg.Error as error:
                 raise EngineError(f"{what}: {_reason(error)}") from None
             time.sleep(pause)

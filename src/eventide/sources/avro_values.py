@@ -200,7 +200,7 @@ def _version(owner: str, text: str) -> Version:
 @lru_cache(maxsize=1000)
 def _warn(text: str) -> None:
     """Once, and not for every batch."""
-    log.warning("%s", text)
+    log.warning("%s", text, extra={"event": "schema warning"})
 
 
 def _text_of(schema: str, owner: str) -> str:

@@ -22,7 +22,7 @@ import logging
 import re
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -65,6 +65,15 @@ def topics_of(given: Input) -> tuple[tuple[str, ...], str | None]:
     return (() if pattern else tuple(filter(None, map(str.strip, named.split(","))))), pattern
 
 
+def ranges_of(position: dict[str, Any]) -> dict[Place, tuple[int, int]]:
+    """Of each partition the first offset that was to be read, and the next.
+
+    >>> ranges_of({"offsets": [["cars", 0, 23, 5]]})
+    {('cars', 0): (5, 23)}
+    """
+    return {(str(topic), int(number)): (int(first), int(end)) for topic, number, end, first in position["offsets"]}
+
+
 class KafkaInput:
     """The records of the topics that a stream names. `look_again`: seconds between two looks for new partitions."""
 
@@ -84,6 +93,7 @@ class KafkaInput:
         self._look_again = look_again
         self._consumer = self._opened(options)
         self._next: dict[Place, int] = {}
+        self._began: dict[Place, int] = {}
         self._taken: dict[Place, list[int]] = {}
         self._ends: set[Place] = set()
         self._waiting: dict[Place, deque[Message]] = {}
@@ -108,7 +118,9 @@ class KafkaInput:
             "enable.partition.eof": True,
             "auto.offset.reset": "error",
             "isolation.level": "read_committed",
-            "error_cb": lambda error: log.warning("%s: Kafka at %s: %s", self._owner, self._servers, error.str()),
+            "error_cb": lambda error: log.warning(
+                "%s: Kafka at %s: %s", self._owner, self._servers, error.str(), extra={"event": "kafka error"}
+            ),
         }
         try:
             return Consumer(own | fixed, logger=log)
@@ -149,10 +161,11 @@ class KafkaInput:
             if not self._known:
                 raise
             # It was there, and may come back: what is asked for meanwhile is nothing.
-            log.warning("%s", error)
+            log.warning("%s", error, extra={"event": "kafka error"})
             return
         for place in fresh:
             self._next[place] = self._first(place, "earliest" if self._known else self._starting)
+            self._began[place] = self._next[place]
         self._known = True
         if fresh:
             self._assign(self._next)
@@ -268,16 +281,20 @@ class KafkaInput:
                     "with another checkpoint"
                 )
             else:
-                log.warning("%s: Kafka at %s: %s", self._owner, self._servers, error.str())
+                log.warning(
+                    "%s: Kafka at %s: %s", self._owner, self._servers, error.str(), extra={"event": "kafka error"}
+                )
         return records
 
     def position(self) -> dict[str, Any]:
-        """The next offset of every partition."""
-        return {"offsets": [[*place, offset] for place, offset in self._next.items()]}
+        """The next offset of every partition, and the first that was to be read."""
+        return {"offsets": [[*place, offset, self._began.get(place, 0)] for place, offset in self._next.items()]}
 
     def seek(self, position: dict[str, Any]) -> None:
         """Go on from there."""
-        self._next = {(str(topic), int(number)): int(offset) for topic, number, offset in position["offsets"]}
+        ranges = ranges_of(position)
+        self._next = {place: offset for place, (_, offset) in ranges.items()}
+        self._began = {place: first for place, (first, _) in ranges.items()}
         self._known = bool(self._next)
         self._taken = {}
         if self._known:
@@ -301,30 +318,44 @@ class KafkaInput:
         exact = exact and all(counts[place] == read[2] for place, read in ranges.items())
         if exact:
             self._next |= {place: read[1] for place, read in ranges.items()}
+            self._began = {place: read[0] for place, read in ranges.items()} | self._began
         self._known = bool(self._next)
         self._assign(self._next)
         return (self._records.table(found) if found and exact else None), exact
 
+    def history(self, position: dict[str, Any]) -> Iterator[pa.Table]:
+        """All records before a position that the broker still has, some at a time, from where reading began."""
+        ranges: dict[Place, tuple[int, ...]] = {}
+        for place, (first, end) in ranges_of(position).items():
+            ranges[place] = (max(first, self._bounds(place)[0]), end)
+        for found in self._spans({place: read for place, read in ranges.items() if read[0] < read[1]}):
+            yield self._records.table(found)
+        self._assign(self._next)
+
     def _between(self, ranges: dict[Place, tuple[int, ...]]) -> list[Message]:
-        if not ranges:
+        """The records between offsets; none where the broker does not give them all."""
+        try:
+            return [message for found in self._spans(ranges) for message in found]
+        except InputError:
             return []
-        self._assign({place: read[0] for place, read in ranges.items()})
-        found: list[Message] = []
+
+    def _spans(self, ranges: dict[Place, tuple[int, ...]]) -> Iterator[list[Message]]:
+        """The records between offsets, some at a time."""
+        if ranges:
+            self._assign({place: read[0] for place, read in ranges.items()})
         open_ones = set(ranges)
         deadline = time.monotonic() + AGAIN_SECONDS
-        while open_ones and time.monotonic() < deadline:
-            try:
-                messages = self._heard(self._consumer.consume(BATCH, 0.1))
-            except InputError:
-                return []
-            for message in messages:
-                place, offset = place_of(message), offset_of(message)
-                if offset < ranges[place][1]:
-                    found.append(message)
-                if offset >= ranges[place][1] - 1:
-                    open_ones.discard(place)
-            open_ones -= self._ends
-        return found
+        while open_ones:
+            messages = self._heard(self._consumer.consume(BATCH, 0.1))
+            found = [message for message in messages if offset_of(message) < ranges[place_of(message)][1]]
+            open_ones -= {place_of(m) for m in messages if offset_of(m) >= ranges[place_of(m)][1] - 1} | self._ends
+            if found:
+                deadline = time.monotonic() + AGAIN_SECONDS
+                yield found
+            elif open_ones and time.monotonic() > deadline:
+                raise InputError(
+                    f"{self._owner}: Kafka at {self._servers} does not give records that it has given before"
+                )
 
     def _waiting_records(self) -> dict[str, int]:
         found = {}

@@ -129,7 +129,9 @@ def noted_in(storage: Storage) -> SourceFolders:
         folders = {str(number): str(folder) for number, folder in found["folders"].items()}
         return SourceFolders(tuple(map(str, found["streams"])), folders)
     except (ValueError, KeyError, TypeError, AttributeError):
-        log.warning("%s/%s is damaged, and is written anew", storage.where, NOTED)
+        log.warning(
+            "%s/%s is damaged, and is written anew", storage.where, NOTED, extra={"event": "moved files damaged"}
+        )
         return SourceFolders()
 
 

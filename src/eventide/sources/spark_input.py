@@ -3,109 +3,44 @@
 Law: `read_stream` gives exactly the declared columns, in order and with the declared types, and one more, `_malformed`:
 NULL for a good row, the raw text of one that could not be read. What can be known to be wrong before the stream starts
 (no such path, format or table, other columns, other types) is an error before it starts.
-
-*Malformed rows.* Text becomes columns in Spark, and text that does not is kept. Whether a row is malformed is a
-property of the row and of the declared columns, never of the queries that run. So `_malformed` always asks for every
-declared column: Spark would otherwise skip the conversion of columns that no query uses, and a broken value there would
-go unseen until a query was added. A malformed row has NULL in every other column.
-
->>> malformed_sql(["a"], "bad")
-'CASE WHEN `bad` IS NOT NULL AND (`a` IS NOT NULL OR length(`bad`) >= 0) THEN make_valid_utf8(`bad`) END'
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-import pyarrow as pa
-
-from eventide.errors import DeclarationError, InputError
+from eventide.errors import DeclarationError
 from eventide.plan.declared.stream import Input, Stream
-from eventide.plan.expressions.columns import Column, literal, quoted, spark_type
+from eventide.plan.expressions.columns import Column, quoted
 from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sources.arrow_types import matched, places_in_header
 from eventide.sources.debezium import raw, unpacked_sql
 from eventide.sources.options import (
     FILES,
-    VALUES,
     input_of,
     limit_options,
     needs_path,
     split_options,
     text_options,
-    unknown_format,
 )
 from eventide.sources.spark_errors import translated_errors
+from eventide.sources.spark_values import OURS, PARSING, conforming, corrupt_ddl, ddl, kept_aside, records, types_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from eventide.sources.avro_values import AvroValues
-
-
-# The raw text as Spark's parsers deliver it; never seen outside.
-CORRUPT = "_eventide_corrupt"
-PARSING = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
-OURS = frozenset(name.lower() for name in PARSING)
-
-
-def ddl(columns: Sequence[Column], *more: str) -> str:
-    """A schema as Spark reads it."""
-    return ", ".join([*(f"{quoted(column.name)} {column.type}" for column in columns), *more])
-
-
-def corrupt_ddl(columns: Sequence[Column]) -> str:
-    """A schema with the column in which Spark leaves what it could not parse."""
-    return ddl(columns, f"{CORRUPT} STRING")
-
-
-def malformed_sql(names: Sequence[str], corrupt: str = CORRUPT) -> str:
-    """The text of a malformed row, else NULL; a length is never negative, but the optimizer cannot know."""
-    every = " OR ".join(f"{quoted(name)} IS NOT NULL" for name in names)
-    raw = quoted(corrupt)
-    return f"CASE WHEN {raw} IS NOT NULL AND ({every} OR length({raw}) >= 0) THEN make_valid_utf8({raw}) END"
-
-
-def kept_aside(parsed: DataFrame, columns: Sequence[Column], names: Sequence[str]) -> DataFrame:
-    """From what a parser gave (`names` and the corrupt column) the declared columns and `_malformed`.
-
-    What stands beside the text that was parsed stays also where that is malformed: it says where the row is from.
-    """
-    given = parsed.selectExpr("*", f"{malformed_sql(names)} AS {MALFORMED}")
-    good = (
-        f"CASE WHEN {MALFORMED} IS NULL THEN {quoted(c.name)} END AS {quoted(c.name)}"
-        if c.name in names
-        else quoted(c.name)
-        for c in columns
-    )
-    return given.selectExpr(*good, MALFORMED)
-
-
-def parsed_value(frame: DataFrame, columns: Sequence[Column], kind: str, options: Mapping[str, str]) -> DataFrame:
-    """Parse the column `value` (text, or bytes of text) as JSON or CSV; whatever stands beside it stays.
-
-    A value that is NULL or blank is malformed with an empty text. Spark pushes filters below a projection and
-    evaluates it there once more: to parse every value once, the text is made to depend on the partition's number.
-    """
-    given = ", ".join(f"{literal(name)}, {literal(text)}" for name, text in {**options, **PARSING}.items())
-    once = "if(spark_partition_id() >= 0, _eventide_text, NULL)"
-    parse = f"from_{kind}({once}, {literal(corrupt_ddl(columns))}, map({given})) AS _eventide_row"
-    beside = [quoted(name) for name in frame.columns if name != "value"]
-    rows = frame.selectExpr(*beside, "coalesce(CAST(value AS STRING), '') AS _eventide_text").selectExpr("*", parse)
-    return rows.selectExpr(
-        *beside,
-        *(f"_eventide_row.{quoted(column.name)} AS {quoted(column.name)}" for column in columns),
-        f"if(trim(_eventide_text) = '', '', _eventide_row.{CORRUPT}) AS {CORRUPT}",
-    )
 
 
 EVERY_AGE = {"maxFileAge": "1000000d"}
 """Spark passes over files that are older than another one by seven days, without a word: all that come after one whose
 time, by somebody's wrong clock, is in the future. Its log names every file for ever; to remember them costs no more."""
+
+WHICH_RECORDS = frozenset({"subscribe", "subscribepattern", "startingoffsets", "failondataloss"})
+"""Options that say which records of Kafka are read."""
 
 Files = Sequence[str] | None
 
@@ -130,13 +65,13 @@ def read_stream(spark: SparkSession, stream: Stream) -> DataFrame:
             return _files(spark, stream, given, limits)
         if given.format == "table":
             frame = spark.readStream.options(**dict(given.options), **limits).table(needs_path(stream, given))
-            return _conforming(stream, frame, f"the table {given.path}")
+            return conforming(stream, frame, f"the table {given.path}")
         if given.format == "replay":
             return _replay(spark, stream, given, limits)
         if given.format == "iceberg":
             from eventide.sources.iceberg.spark import read_iceberg
 
-            return _conforming(stream, read_iceberg(spark, stream, limits), f"the table {given.path}")
+            return conforming(stream, read_iceberg(spark, stream, limits), f"the table {given.path}")
         return _by_name(spark, stream, given, limits)
 
 
@@ -153,6 +88,28 @@ def read_files(spark: SparkSession, stream: Stream, files: Sequence[str]) -> Dat
         return _files(spark, stream, given, {}, paths)
 
 
+def read_offsets(spark: SparkSession, stream: Stream, began: Mapping[str, Mapping[str, int]], until: str) -> DataFrame:
+    """The records of topics that the stream has read, once more: of each partition from where it began on.
+
+    A partition that is not in `began` is read from its beginning. What the broker has deleted is left out.
+    """
+    stream = stream.as_read
+    if stream.removed is not None:
+        return _unpacked(stream, read_offsets(spark, raw(stream), began, until))
+    given, ends = input_of(stream), json.loads(until)
+    named = {name: value for name, value in split_options(given)[1].items() if name.lower() not in WHICH_RECORDS}
+    starts = {topic: {part: began.get(topic, {}).get(part, -2) for part in parts} for topic, parts in ends.items()}
+    chosen = {
+        "assign": json.dumps({topic: [*map(int, parts)] for topic, parts in ends.items()}),
+        "startingOffsets": json.dumps(starts),
+        "endingOffsets": until,
+        "failOnDataLoss": "false",
+    }
+    with translated_errors(spark, f"stream {stream.name!r}", given.format, given.path):
+        frame = spark.read.format("kafka").options(**_of_records(stream, {**named, **chosen})).load()
+        return records(stream, given, frame)
+
+
 def _unpacked(stream: Stream, messages: DataFrame) -> DataFrame:
     says, columns = unpacked_sql(stream)
     return messages.where(says).selectExpr(*columns)
@@ -165,7 +122,7 @@ def read_table(spark: SparkSession, table: Stream) -> DataFrame:
     with translated_errors(spark, f"table {table.name!r}", given.format, path):
         if given.format == "postgres":
             frame = spark.read.format("jdbc").options(**jdbc_options(table)).load()
-            return _conforming(table, frame, f"the table {path}")
+            return conforming(table, frame, f"the table {path}")
         read = _text_files if given.format in ("csv", "json") else _files
         # Other tables than those of before may be there: Spark would remember them.
         spark.catalog.refreshByPath(path)
@@ -294,13 +251,13 @@ def _files(
     if first is not None:
         there = spark.read.format(given.format).options(**options).load(path)
         found = (
-            matched(f"stream {stream.name!r}", stream.columns, _types(there), path) if given.format != "text" else []
+            matched(f"stream {stream.name!r}", stream.columns, types_of(there), path) if given.format != "text" else []
         )
-        schema = ddl([Column(name, _types(there)[name]) for name, _ in found])
+        schema = ddl([Column(name, types_of(there)[name]) for name, _ in found])
     if given.format == "text":
         schema = "value STRING"
     frame = _loaded(spark, given.format, schema, {**options, **limits}, _streamable(path, first), files)
-    return _one_text(stream, frame) if given.format == "text" else _conforming(stream, frame, path)
+    return _one_text(stream, frame) if given.format == "text" else conforming(stream, frame, path)
 
 
 def _one_text(stream: Stream, frame: DataFrame) -> DataFrame:
@@ -326,17 +283,11 @@ def _replay(spark: SparkSession, stream: Stream, given: Input, limits: Mapping[s
 
 def _by_name(spark: SparkSession, stream: Stream, given: Input, limits: Mapping[str, str]) -> DataFrame:
     """Whatever else Spark knows by its name: rate, socket, Kafka, a Python data source, a connector."""
-    of_value, options = split_options(given)
+    options = split_options(given)[1]
     if given.format == "kafka":
         options = _of_records(stream, options)
     reader = spark.readStream.format(given.format).options(**options, **limits)
-    frame = reader.load(given.path) if given.path else reader.load()
-    own = {name.lower() for name in frame.columns}
-    if given.format == "kafka" and not all(column.name.lower() in own for column in stream.columns):
-        of_value.setdefault("format", "json")
-    if "format" in of_value:
-        return _value_parsed(stream, given, frame, of_value)
-    return _conforming(stream, frame, f"the source {given.format}")
+    return records(stream, given, reader.load(given.path) if given.path else reader.load())
 
 
 def _of_records(stream: Stream, options: Mapping[str, str]) -> dict[str, str]:
@@ -346,52 +297,3 @@ def _of_records(stream: Stream, options: Mapping[str, str]) -> dict[str, str]:
         fixed["includeHeaders"] = "true"
     named = {name.lower() for name in options}
     return {**options, **{name: value for name, value in fixed.items() if name.lower() not in named}}
-
-
-def _value_parsed(stream: Stream, given: Input, frame: DataFrame, of_value: Mapping[str, str]) -> DataFrame:
-    """The columns of the value, and those of the record under its format's name: `kafka_timestamp`, `kafka_topic`."""
-    kind, prefix = of_value["format"], f"{given.format}_"
-    if kind not in VALUES:
-        raise unknown_format(f"stream {stream.name!r}", kind)
-    if "value" not in frame.columns:
-        raise InputError(
-            f"stream {stream.name!r}: the source {given.format} has no column 'value' to parse as {kind}, only "
-            f"{', '.join(frame.columns)}: leave out value.format"
-        )
-    named = frame.selectExpr(*(f"{quoted(n)} AS {quoted(n if n == 'value' else prefix + n)}" for n in frame.columns))
-    inside = [column for column in stream.columns if not column.name.lower().startswith(prefix)]
-    beside = [column for column in stream.columns if column.name.lower().startswith(prefix)]
-    found = matched(f"stream {stream.name!r}", beside, _types(named), f"a record of {given.format}")
-    kept = (f"CAST({quoted(name)} AS {column.type}) AS {quoted(column.name)}" for name, column in found)
-    if kind == "avro":
-        from eventide.sources.avro_values import AvroValues
-
-        values = AvroValues.of(f"stream {stream.name!r}", inside, of_value).opened()
-        read = _read_in_tasks(named.selectExpr("value", *kept), inside, values)
-        return read.select(*(quoted(column.name) for column in stream.columns), MALFORMED)
-    parsed = parsed_value(named.selectExpr("value", *kept), inside, kind, of_value)
-    return kept_aside(parsed, stream.columns, [column.name for column in inside])
-
-
-def _read_in_tasks(frame: DataFrame, inside: Sequence[Column], values: AvroValues) -> DataFrame:
-    """The columns of values that Spark has no parser for, by the lines that the local engine reads them with."""
-    from pyspark.sql.pandas.functions import arrow_udf
-
-    def rows(value: pa.Array) -> pa.Array:
-        found = values.table(value.to_pylist()).to_struct_array()
-        return pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], found.type)
-
-    # Not deterministic, so that Spark reads every value once, whatever queries make of its columns.
-    read = arrow_udf(rows, ddl(inside, f"{MALFORMED} STRING")).asNondeterministic()  # type: ignore[call-overload]
-    beside = [quoted(name) for name in frame.columns if name != "value"]
-    return frame.select(*beside, read("value").alias("_eventide_row")).selectExpr(*beside, "_eventide_row.*")
-
-
-def _types(frame: DataFrame) -> dict[str, str]:
-    return {field.name: spark_type(field.dataType.simpleString()) for field in frame.schema.fields}
-
-
-def _conforming(stream: Stream, frame: DataFrame, place: str) -> DataFrame:
-    found = matched(f"stream {stream.name!r}", stream.columns, _types(frame), place)
-    chosen = (f"CAST({quoted(name)} AS {column.type}) AS {quoted(column.name)}" for name, column in found)
-    return frame.selectExpr(*chosen, f"CAST(NULL AS STRING) AS {MALFORMED}")

@@ -117,14 +117,19 @@ class AlertBoard:
         self.recent.append(alert)
         figures = {"kind": alert.kind, "of": alert.of, "source": alert.who}
         if alert.cleared is None:
-            log.warning("alert: %s", alert.words(), extra=figures)
+            log.warning("alert: %s", alert.words(), extra={"event": "alert", **figures})
         else:
-            log.info("alert cleared: %s", alert.words(), extra=figures)
+            log.info("alert cleared: %s", alert.words(), extra={"event": "alert cleared", **figures})
         for listener in self._listeners:
             try:
                 listener(alert)
             except Exception as error:
-                log.warning("an alert could not be passed on: %s: %s", type(error).__name__, error)
+                log.warning(
+                    "an alert could not be passed on: %s: %s",
+                    type(error).__name__,
+                    error,
+                    extra={"event": "alert not passed on"},
+                )
 
 
 def few(found: Iterable[Finding]) -> list[Finding]:

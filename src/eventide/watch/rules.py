@@ -208,5 +208,11 @@ def _finding(rule: AlertRule, who: str, seen: str) -> Finding:
 
 def _say_once(said: bool, rule: AlertRule, error: Exception) -> bool:
     if not said:
-        log.warning("alert %s cannot be computed: %s: %s", rule.name, type(error).__name__, error)
+        log.warning(
+            "alert %s cannot be computed: %s: %s",
+            rule.name,
+            type(error).__name__,
+            error,
+            extra={"event": "alert not computed"},
+        )
     return True

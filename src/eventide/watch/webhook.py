@@ -44,7 +44,7 @@ class Webhook:
         try:
             self._waiting.put_nowait(json.dumps(alert.as_json()).encode())
         except queue.Full:
-            log.warning("an alert was not sent: %d others wait already", WAITING)
+            log.warning("an alert was not sent: %d others wait already", WAITING, extra={"event": "alert dropped"})
 
     def _work(self) -> None:
         while True:
@@ -55,7 +55,12 @@ class Webhook:
                     break
                 except (OSError, ValueError) as error:
                     if attempt == TIMES - 1:
-                        log.warning("an alert was not taken by %s: %s", masked_text(self._url), error)
+                        log.warning(
+                            "an alert was not taken by %s: %s",
+                            masked_text(self._url),
+                            error,
+                            extra={"event": "alert not taken"},
+                        )
                     time.sleep(self._wait * (attempt + 1))
 
     def _send(self, body: bytes) -> None:

@@ -298,7 +298,7 @@ class Checkpoint:
         """Tell something of the checkpoint that was found damaged, once."""
         if sentence not in self.warnings:
             self.warnings.append(sentence)
-            log.warning("%s", sentence)
+            log.warning("%s", sentence, extra={"event": "checkpoint warning"})
 
     def _clean(self, kept: dict[int, frozenset[str]]) -> None:
         intents = self._intended()

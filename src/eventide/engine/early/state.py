@@ -21,12 +21,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide.engine.early.group_values import patterns_in
 from eventide.engine.operators.operator import Operator
 from eventide.engine.operators.windows import ends_of
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.prod import Prod, WindowEnds
 from eventide.eventtime.early.triggers import EarlinessControl, EarlyTrigger, Moment
 from eventide.eventtime.instant import FOREVER, NEVER, shift
+from eventide.eventtime.pattern import Pattern
 from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.query import ESTIMATE, Prods, Query, extrapolated
 from eventide.results.accuracy import Accuracy, ScoredWindows
@@ -46,9 +48,14 @@ class EarlyState:
     triggers: tuple[EarlyTrigger, ...] = ()
     control: EarlinessControl | None = None
     by_progress: bool = False
+    where: Mapping[str, Pattern] = field(default_factory=dict)
+    """The patterns of the groups that are asked for."""
     before: Moment = field(default_factory=lambda: Moment(NEVER))
     fresh: bool = False
     """Whether rows have come since it was asked last."""
+    rows: int = 0
+    """How many rows have come into it, where it is asked by their number."""
+    every_rows: int | None = None
     controlled: dict[int, int] = field(default_factory=dict)
     """The ends of windows that the control asked for, with the places of their points."""
     answered: frozenset[int] = frozenset()
@@ -69,6 +76,8 @@ class EarlyState:
             () if prods is None else prods.triggers(by_progress),
             None if prods is None or prods.within is None else prods.within.start(),
             by_progress,
+            where={} if prods is None else patterns_in(bound.query.name, bound, prods.where),
+            every_rows=None if prods is None else prods.every_rows,
         )
 
     def copy(self) -> EarlyState:
@@ -89,7 +98,21 @@ class EarlyState:
                 self._note(prod, self.hand(now), closed)
                 found.append(prod)
         self.before = now
-        return found
+        return [self.restricted(prod) for prod in found]
+
+    def restricted(self, prod: Prod) -> Prod:
+        """A prod, for the groups that the query asks for."""
+        return replace(prod, groups=self.where)
+
+    def due_by_rows(self, more: int) -> list[Prod]:
+        """The prod for all open windows that is due because so many more rows have come: one of a round at most.
+
+        Law: it is due in the round in which the number of rows passes a multiple of the declared one.
+        """
+        if self.every_rows is None:
+            return []
+        before, self.rows = self.rows, self.rows + more
+        return [self.restricted(Prod())] if self.rows // self.every_rows > before // self.every_rows else []
 
     def _note(self, prod: Prod, hand: int, closed: int) -> None:
         """Remember which windows the control asked for, and at which points: the last ones, after a long silence."""
@@ -136,6 +159,7 @@ class EarlyState:
         return {
             "before": [self.before.clock, self.before.latest],
             "fresh": self.fresh,
+            "rows": self.rows,
             "answered": sorted(self.answered),
             "controlled": [[end, place] for end, place in self.controlled.items()],
             "control": None if self.control is None else self.control.snapshot(),
@@ -146,7 +170,7 @@ class EarlyState:
 
     def restored(self, saved: dict[str, Any]) -> EarlyState:
         """The state of this declaration, as it was saved."""
-        self.before, self.fresh = Moment(*saved["before"]), saved["fresh"]
+        self.before, self.fresh, self.rows = Moment(*saved["before"]), saved["fresh"], saved.get("rows", 0)
         self.answered = frozenset(saved.get("answered", ()))
         self.accuracy.restore(saved["accuracy"], _unpacked(saved["waiting"]), _unpacked(saved["groups"]))
         if self.control is not None and saved["control"] is not None:

@@ -108,7 +108,8 @@ class EarlyStep:
             fresh = any(
                 one.cells.rows and stream in needed_for(engine.plan, name) for stream, one in reductions.items()
             )
-            asked, early = self._ask(found, snapshot, name, state, now, marked.get(name), fresh, given.ending)
+            rows = advanced.ingestion.rows_in.get(name, 0)
+            asked, early = self._ask(found, snapshot, name, state, now, marked.get(name), fresh, rows, given.ending)
             for up_to in asked:
                 prodded[name] = max(prodded.get(name, up_to), up_to)
             found.rows[name], found.states[name] = early, state
@@ -240,7 +241,8 @@ class EarlyStep:
         prods = state.due(now, closed)
         if state.fresh:
             return prods
-        by_clock = [p for one in state.triggers if isinstance(one, Every) for p in one.due(state.ends, known, now)]
+        every = [one for one in state.triggers if isinstance(one, Every)]
+        by_clock = [state.restricted(prod) for one in every for prod in one.due(state.ends, known, now)]
         return [prod for prod in prods if prod not in by_clock]
 
     def _score(self, advanced: RunningOperators, name: str, state: EarlyState, closed: int, now: Moment) -> None:
@@ -266,15 +268,18 @@ class EarlyStep:
         now: Moment,
         marked: pa.Table | None,
         fresh: bool,
+        rows: int,
         ending: bool,
     ) -> tuple[list[int], list[pa.Table]]:
         """Ask for what has fallen due, and for what the prods ask that `marked` with the rows of the round.
 
-        Gives the times up to which the query was asked, and the early rows.
+        `rows` have come into it. Gives the times up to which the query was asked, and the early rows.
         """
         bound, asked = self.engine.bound[name], []
         state.fresh = state.fresh or fresh
-        prods = [] if ending else self._due(state, now, found.operators[name].frontier.time)
+        by_rows, due = state.due_by_rows(rows), self._due(state, now, found.operators[name].frontier.time)
+        # One for all windows asks for what the others would.
+        prods = [] if ending else by_rows or due
 
         def answered(prod: Prod) -> pa.Table:
             asked.append(prod.up_to)
@@ -283,7 +288,7 @@ class EarlyStep:
 
         answers = [answered(prod) for prod in prods]
         if marked is not None:
-            table = answered(Prod(widest(marked)))
+            table = answered(state.restricted(Prod(widest(marked))))
             by_time = bound.query.has_known_ends
             answers.append(table.filter(pa.array(asked_for(table, marked, by_time))))
         tables = []

@@ -57,7 +57,10 @@ class ProdRows:
         found = _latest(answer.drop_columns(["__n"]).rename_columns([*columns, UP_TO]), columns)
         if found.num_rows > MOST:
             log.warning(
-                "stream %r has more than %d different prods in a round: every group is asked", self.stream.name, MOST
+                "stream %r has more than %d different prods in a round: every group is asked",
+                self.stream.name,
+                MOST,
+                extra={"event": "too many prods"},
             )
             answer = self._ask(engine, ())
             found = _latest(answer.drop_columns(["__n"]), ())

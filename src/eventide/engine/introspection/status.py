@@ -312,6 +312,7 @@ class StateGrowth:
             stream,
             "which has never spoken" if heard is None else f"silent since {_moment(heard)}",
             where,
+            extra={"event": "state has grown"},
         )
 
 

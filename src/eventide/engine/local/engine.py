@@ -188,6 +188,7 @@ class LocalEngine(Running):
                 "and at the clock of now",
                 meant.round,
                 ", ".join(changed),
+                extra={"event": "rows of a round are gone"},
             )
             with self.exclusively():
                 self.engine.forget_intent()
@@ -208,7 +209,7 @@ class LocalEngine(Running):
             wanted = ", ".join(self.engine.evolution.of(QUERY, Begin.BEGINNING))
             raise DeclarationError(
                 f"stream {name!r} cannot be read again from its beginning, as a backfill of {wanted} would have to: "
-                "only files can. Let it begin at the present"
+                "only files and topics of Kafka can. Let it begin at the present"
             )
 
     def step(self, bounded: bool) -> bool:
@@ -279,7 +280,7 @@ class LocalEngine(Running):
         return found
 
     def _close(self) -> None:
-        self.gate.shut()
+        self._shut()
         self.engine.close()
         self.engine.backend.close()
         for one in self._inputs.values():

@@ -8,11 +8,13 @@ a round of the new program is committed, the old one can go on.
 *Backfill.* A query that is backfilled takes every row that its sources had given before the last round, in any order:
 none of them is late, since it has promised nothing yet. Streams learn nothing from rows that they have seen before:
 heartbeats and losses stay what they are. So with the next round it stands where it would stand had it run from the
-beginning, and had every row come in time.
+beginning, and had every row come in time. Where a source has fewer rows than it had given, as a topic has whose oldest
+records were deleted, the query has those that are left, and the log says how many are missing.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -32,6 +34,9 @@ from eventide.plan.declared.window import RowWindow
 
 if TYPE_CHECKING:
     from eventide.engine.round.engine import Engine
+
+
+log = logging.getLogger(__name__)
 
 
 def continued(record: RoundRecord, evolution: Evolution) -> RoundRecord:
@@ -90,6 +95,7 @@ def backfilled(engine: Engine, rows: Iterable[Mapping[str, Any]]) -> dict[str, O
         if ways[group[0].name]
     }
     found, number = Ingestion(dict(engine.state.operators)), engine.next_round
+    missing = {name: _given_before(engine, reducer.stream.rows_of) for name, reducer in reducers.items()}
     engine.executor.files.begin(number, ahead=True)
     for some in rows:
         engine.backend.bring(some, few=False)
@@ -101,9 +107,25 @@ def backfilled(engine: Engine, rows: Iterable[Mapping[str, Any]]) -> dict[str, O
                 clock = engine.state.clock
                 reduction = engine.reduce_step.run(reducer, operators, engine.streams[name], clock, number)
                 cells = reduction.cells
+                missing[name] -= cells.rows
                 for way in ways[name]:
                     sources = engine.streams[way.source].number_sources(cells.table, cells.source_columns)
                     ingest(found, way, reduction.relations[way.name], sources)
         finally:
             engine.backend.release()
+    for name, number in missing.items():
+        if number > 0:
+            log.warning(
+                "stream %r had given %d rows more than it has now: its oldest are gone. %s: begins with the rest",
+                name,
+                number,
+                ", ".join(wanted),
+                extra={"event": "oldest rows gone"},
+            )
     return found.operators
+
+
+def _given_before(engine: Engine, name: str) -> int:
+    """How many rows the input of a stream has given before; none where it is another one now, or a table."""
+    stream, anew = engine.streams[name], engine.evolution.of(STREAM, Begin.BEGINNING, Begin.OTHER_INPUT)
+    return 0 if name in anew or stream.stream.table is not None else stream.losses.rows

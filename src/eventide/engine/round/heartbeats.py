@@ -128,7 +128,7 @@ class HeartbeatStep:
             if seen == NEVER < stream.latest and stream.arrivals is not None:
                 wrong = wrong_unit(stream.stream, int(stream.arrivals.earliest.min()))
                 if wrong is not None:
-                    log.warning("%s", wrong)
+                    log.warning("%s", wrong, extra={"event": "wrong unit of time"})
             stream.losses.rejected += sum(part.rows for part in reduction.rejected)
         elif stream.stream.arrival is not None:
             stream.clock = moment

@@ -24,6 +24,7 @@ from eventide.engine.scheduling.trace import Trace
 from eventide.engine.spark.backend import SparkBackend
 from eventide.engine.spark.file_reduce import FileBatch
 from eventide.engine.spark.log import SparkLog
+from eventide.engine.spark.past import past_of
 from eventide.engine.spark.progress import backlogs, has_read_all
 from eventide.engine.spark.rearrangement import Rearrangement
 from eventide.engine.spark.retries import RETRY_SECONDS, Retries, StoppedError
@@ -38,7 +39,7 @@ from eventide.sinks.sink import Sink
 from eventide.sources.captured import Captures, where_read
 from eventide.sources.moved_files import follow_moves, noted_in
 from eventide.sources.spark_errors import of_spark, refuse_connect
-from eventide.sources.spark_input import read_files, read_stream, read_table
+from eventide.sources.spark_input import read_stream, read_table
 from eventide.storage.storage import Storage
 
 if TYPE_CHECKING:
@@ -178,15 +179,15 @@ class SparkEngine(Running):
             if stream.name not in evolution.history_of or batch < 0:
                 continue
             place = known.index(stream.name) if stream.name in known and self._declared_alone else None
-            files = None if place is None else self._log.files_before(place, batch)
-            if files is None:
+            read = where_read(stream, self.engine.checkpoint.storage)
+            rows = None if place is None else past_of(self.spark, read, self._log, place, batch)
+            if rows is None:
                 wanted = ", ".join(evolution.of(QUERY, Begin.BEGINNING))
                 raise DeclarationError(
                     f"stream {stream.name!r} cannot be read again from its beginning, as a backfill of {wanted} would "
-                    "have to: only files can. Let it begin at the present"
+                    "have to: only files and topics of Kafka can. Let it begin at the present"
                 )
-            if files:
-                yield {stream.name: read_files(self.spark, where_read(stream, self.engine.checkpoint.storage), files)}
+            yield from ({stream.name: some} for some in rows)
 
     def _follow_moves(self) -> None:
         storage = self.engine.checkpoint.storage
@@ -344,7 +345,7 @@ class SparkEngine(Running):
             return False
 
     def _close(self) -> None:
-        self.gate.shut()
+        self._shut()
         self.engine.close()
         self.engine.backend.close()
 

@@ -143,7 +143,12 @@ class FileReduce:
             return None
         declined = next((answer.declined for answer in answers if answer.declined is not None), None)
         if declined is not None:
-            log.info("files of %r are left to Spark SQL this round: %s", self._stream.name, declined)
+            log.info(
+                "files of %r are left to Spark SQL this round: %s",
+                self._stream.name,
+                declined,
+                extra={"event": "left to Spark SQL"},
+            )
             return None
         self.answered += 1
         return answers

@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 
 OFFSETS, COMMITS = "spark/offsets", "spark/commits"
 NUMBERED = re.compile(r".*/(\d+)(\.compact)?")
+TOPICS = re.compile(r'\{"[^"]+":\{')
 OF_FILES = re.compile(rb'\n\{"path":.*"batchId":')
 
 
@@ -65,7 +66,12 @@ class SparkLog:
     def _remove_after(self, folder: str, last: int, last_batch: int) -> None:
         for number, name in self._entries(folder).items():
             if number > last:
-                log.warning("taking back %s: the last good round ends with batch %d", name, last_batch)
+                log.warning(
+                    "taking back %s: the last good round ends with batch %d",
+                    name,
+                    last_batch,
+                    extra={"event": "batches taken back"},
+                )
                 self._storage.remove(name)
                 self._storage.remove(f"{folder}/.{number}.crc")
 
@@ -90,13 +96,26 @@ class SparkLog:
             before = self._reached(batch - 1) if batch else {}
             return [self._found(source, before.get(source), last) for source, last in self._reached(batch).items()]
         except (EngineError, LookupError, ValueError) as unknown:
-            log.warning("the files of batch %d are not known: %s", batch, unknown)
+            log.warning("the files of batch %d are not known: %s", batch, unknown, extra={"event": "batch not known"})
             return []
 
     def files_before(self, source: int, batch: int) -> tuple[str, ...] | None:
         """All files of a source, by its place among all, in the batches up to one; None where that is not known."""
         last = self._reached(batch).get(str(source))
         return None if last is None else self._found(str(source), None, last)
+
+    def offsets_before(self, source: int, batch: int) -> tuple[dict[str, dict[str, int]], str] | None:
+        """Where a source of topics began, as far as Spark has noted it, and how far it was read by a batch.
+
+        None where a source is no topic, or has not been read.
+        """
+        _, _, *offsets = self._storage.read(f"{OFFSETS}/{batch}").decode().splitlines()
+        if not TOPICS.match(offsets[source]):
+            return None
+        first = f"{SOURCES}/{source}/0"
+        # A byte 0 and a version stand before it.
+        began = self._storage.read(first).decode().splitlines()[-1] if self._storage.exists(first) else "{}"
+        return json.loads(began), offsets[source]
 
     def _found(self, source: str, after: int | None, last: int | None) -> tuple[str, ...] | None:
         """The files in the entries of a source's log after one and up to another."""

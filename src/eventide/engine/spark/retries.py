@@ -56,7 +56,7 @@ class Retries:
         last, at = self._said
         if reason != last or time.monotonic() > at + REPEAT_SECONDS:
             self._said = reason, time.monotonic()
-            log.warning("%s; it goes on being tried", reason)
+            log.warning("%s; it goes on being tried", reason, extra={"event": "source not answering"})
 
     def missing(self, failure: BaseException) -> str | None:
         """What to say of a source that did not answer; None if that was not the reason of a failure."""
@@ -79,7 +79,7 @@ class Retries:
                     raise
                 else:
                     what = f"round {number} failed, and nothing of it was committed; it is tried again"
-                    log.warning("%s: %s", what, first_line(failure))
+                    log.warning("%s: %s", what, first_line(failure), extra={"event": "round tried again"})
                 if self._stopping.wait(WAITS[failed] if missing is None else RETRY_SECONDS):
                     raise StoppedError from failure
                 failed += missing is None

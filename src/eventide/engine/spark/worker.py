@@ -60,7 +60,7 @@ class Attempts:
             found = job()
         except Exception as failure:
             self._failures += 1
-            log.warning("%s left to Spark SQL: %s", what, first_line(failure))
+            log.warning("%s left to Spark SQL: %s", what, first_line(failure), extra={"event": "worker failed"})
             return None
         self._failures = 0
         return found

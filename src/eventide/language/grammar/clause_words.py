@@ -64,6 +64,7 @@ PROD_CLAUSES: Mapping[str, Parts] = {
     "PROD SPEED": ("amount",),
     "PROD CONFIDENCE": ("amount",),
     "PROD BY": ("stream",),
+    "PROD WHERE": ("condition",),
     "ESTIMATE": (),
     "COMPARE": ("comparisons",),
 }

@@ -244,6 +244,8 @@ class Eventide(Spark4):
             return found
 
         def _parse_part(self, part: str) -> list[Any]:
+            if part == "condition":
+                return [self._parse_computed()]
             if part != "time":
                 return super()._parse_part(part)
             opens = self._curr.token_type is TokenType.L_PAREN

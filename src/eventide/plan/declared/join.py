@@ -38,11 +38,13 @@ holds for all rows that can still come.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 from eventide.errors import DeclarationError
 from eventide.plan.declared.query import Named, check_names
+from eventide.plan.declared.window import LONGEST_GAP
 
 
 class JoinKind(Enum):
@@ -122,6 +124,11 @@ class Band:
         """Whether both ends are known."""
         return self.low is not None and self.high is not None
 
+    @property
+    def is_endless(self) -> bool:
+        """Whether no two rows are too far apart for it."""
+        return self.low is not None and self.high is not None and self.high - self.low >= 2 * LONGEST_GAP
+
 
 @dataclass(frozen=True)
 class Join:
@@ -169,6 +176,21 @@ of 'b', such as a.time = b.time, or a.time BETWEEN b.time - INTERVAL 5 SECONDS A
         check_names(self.name, self.select)
 
     @property
+    def computed(self) -> tuple[Named, ...]:
+        """The columns that it emits, each with what it is computed by; without any, all columns are passed on."""
+        return self.select
+
+    @property
+    def passes_columns(self) -> bool:
+        """Whether the columns of its inputs are among those that it emits."""
+        return not self.select
+
+    @property
+    def called(self) -> Mapping[str, str]:
+        """The names by which expressions call its inputs."""
+        return {side.alias: side.input for side in (self.left, self.right)}
+
+    @property
     def inputs(self) -> tuple[str, ...]:
         """What it reads; a join of an input with itself reads it once."""
         return tuple(dict.fromkeys((self.left.input, self.right.input)))
@@ -210,6 +232,21 @@ class Lookup:
                 f"{self.name!r} looks up nothing in {self.versions.input!r}: give keys of both sides that must be equal"
             )
         check_names(self.name, self.select)
+
+    @property
+    def computed(self) -> tuple[Named, ...]:
+        """The columns that it emits, each with what it is computed by; without any, all columns are passed on."""
+        return self.select
+
+    @property
+    def passes_columns(self) -> bool:
+        """Whether the columns of its inputs are among those that it emits."""
+        return not self.select
+
+    @property
+    def called(self) -> Mapping[str, str]:
+        """The names by which expressions call its inputs."""
+        return {side.alias: side.input for side in (self.rows, self.versions)}
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -222,6 +222,11 @@ class Over(Rows):
         return False
 
     @property
+    def computed(self) -> tuple[Named, ...]:
+        """The columns that it emits, each with what it is computed by; without `select`, all others are passed on."""
+        return (*self.select, *self.values)
+
+    @property
     def awaits_rows(self) -> bool:
         """Whether a row waits for others of its group, however late: then rows are not emitted in the order of time."""
         return any(call.frame.rows and (call.frame.ahead or 0) > 0 for call in self.calls)

@@ -20,8 +20,8 @@ eventide.errors.DeclarationError: PROD needs to know when: write EVERY, AT, WITH
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlglot
@@ -29,6 +29,7 @@ from sqlglot import exp
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.triggers import AtPoints, ByProgress, Earliness, EarlyTrigger, Every
+from eventide.eventtime.pattern import BETWEEN
 from eventide.plan.declared.window import AnyWindow, LifeWindow, RowWindow, SessionWindow, Window
 from eventide.plan.expressions.aggregate_call import call_from
 from eventide.plan.expressions.columns import nearest_of
@@ -49,11 +50,12 @@ Compare = Callable[..., Any] | str
 class Prods:
     """When a query is asked for early answers, and whether sums and counts are extrapolated.
 
-    `every` is a length on the clock, `points` are shares of the slide, `within` lets the point find itself. Where the
-    times of a stream are numbers of a sequence, its own progress takes the place of the clock. `by` names a stream
-    whose rows are prods; `in_stream` says that prods come among the rows that the query reads. With `estimate`, sums
-    and counts are extrapolated beside their raw values. `compare` has functions of the user for values: of early and
-    final ones as Arrow arrays, to errors.
+    `every` is a length on the clock, `every_rows` a number of rows that come into the query, `points` are shares of the
+    slide, `within` lets the point find itself. Where the times of a stream are numbers of a sequence, its own progress
+    takes the place of the clock. `by` names a stream whose rows are prods; `in_stream` says that prods come among the
+    rows that the query reads. With `estimate`, sums and counts are extrapolated beside their raw values. `compare` has
+    functions of the user for values: of early and final ones as Arrow arrays, to errors. `where` has patterns of groups
+    as data (`eventtime.pattern`): no others are asked for.
     """
 
     every: int | None = None
@@ -63,11 +65,19 @@ class Prods:
     by: str | None = None
     in_stream: bool = False
     compare: tuple[tuple[str, Compare], ...] = ()
+    every_rows: int | None = None
+    where: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        asked = self.every is not None or bool(self.points) or self.within is not None
+        asked = self.every is not None or bool(self.points) or self.within is not None or self.every_rows is not None
+        if self.every_rows is not None and self.every_rows < 1:
+            raise DeclarationError(f"PROD EVERY {self.every_rows} ROWS has no rows between two prods: give 1 or more")
         if not (asked or self.by is not None or self.in_stream):
             raise DeclarationError("PROD needs to know when: write EVERY, AT, WITHIN or BY")
+        if self.where and self.within is not None:
+            raise DeclarationError(
+                "PROD WITHIN learns from the answers of all groups: leave PROD WHERE out, or prod AT or EVERY"
+            )
         for value, how in self.compare:
             if not (isinstance(how, str) or callable(how)):
                 raise DeclarationError(f"{how!r} cannot compare {value!r}: give a function of early and final values")
@@ -95,6 +105,7 @@ def in_words(prods: Prods, say: Callable[[int], str]) -> str:
     'at 75 % and 90 % of the slide; sums and counts extrapolated'
     """
     parts = [] if prods.every is None else [f"every {say(prods.every)}, if rows have come"]
+    parts += [] if prods.every_rows is None else [f"every {prods.every_rows:,} rows"]
     if prods.points:
         parts.append(f"at {' and '.join(f'{100 * point:g} %' for point in prods.points)} of the slide")
     if prods.within is not None:
@@ -103,9 +114,27 @@ def in_words(prods: Prods, say: Callable[[int], str]) -> str:
         parts.append(f"as early as {100 * prods.within.error:g} % error permits, {bounds}, with {sure} confidence")
     parts += [] if prods.by is None else [f"at every row of {prods.by}, up to its time"]
     parts += ["at the prods among the rows that it reads"] if prods.in_stream else []
+    parts += [f"only groups with {_patterns_in_words(prods.where)}"] if prods.where else []
     parts += ["sums and counts extrapolated"] if prods.estimate else []
     compared = [f"{value} by {how if isinstance(how, str) else _called(how)}" for value, how in prods.compare]
     return "; ".join([*parts, *([f"compared: {', '.join(compared)}"] if compared else [])])
+
+
+def _patterns_in_words(patterns: Mapping[str, Any]) -> str:
+    """Patterns of groups as people say them.
+
+    >>> _patterns_in_words({"segment": {"between": ["3", "7"]}, "lane": ["1", None]})
+    "segment from 3 to 7, lane '1' or NULL"
+    """
+
+    def words(one: Any) -> str:
+        if isinstance(one, dict):
+            low, high = one[BETWEEN]
+            return " ".join([*([] if low is None else [f"from {low}"]), *([] if high is None else [f"to {high}"])])
+        return "NULL" if one is None else repr(one)
+
+    said = ((name, data if isinstance(data, list) else [data]) for name, data in patterns.items())
+    return ", ".join(f"{name} {' or '.join(map(words, data))}" for name, data in said)
 
 
 def _called(function: Callable[..., Any]) -> str:
@@ -270,6 +299,21 @@ class Query:
             self._check_changes()
         if self.prods is not None:
             self._check_prods(self.prods)
+
+    @property
+    def computed(self) -> tuple[Named, ...]:
+        """The columns that it emits, each with what it is computed by; none are passed on."""
+        return (*self.groups, *self.select)
+
+    @property
+    def passes_columns(self) -> bool:
+        """Whether the columns of its inputs are among those that it emits."""
+        return False
+
+    @property
+    def called(self) -> Mapping[str, str]:
+        """The names by which expressions call its inputs."""
+        return {self.stream: self.stream}
 
     @property
     def has_known_ends(self) -> bool:

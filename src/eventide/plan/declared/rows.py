@@ -32,7 +32,7 @@ meanwhile (prodding thesis, sections 4.3.2, Expensive, and 6.2 (a)).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -74,6 +74,21 @@ class Rows:
         if len(set(self.inputs)) < len(self.inputs):
             raise DeclarationError(f"{self.name!r} merges an input with itself: name each once")
         check_names(self.name, self.select)
+
+    @property
+    def computed(self) -> tuple[Named, ...]:
+        """The columns that it emits, each with what it is computed by; without any, all columns are passed on."""
+        return self.select
+
+    @property
+    def passes_columns(self) -> bool:
+        """Whether the columns of its inputs are among those that it emits."""
+        return not self.select
+
+    @property
+    def called(self) -> Mapping[str, str]:
+        """The names by which expressions call its inputs."""
+        return {name: name for name in self.inputs}
 
     @property
     def passes_through(self) -> bool:

@@ -255,7 +255,12 @@ class Follow(PolledInput):
         except FileNotFoundError:
             if not self._warned:
                 self._warned.add(self._path)
-                LOG.warning("%s: there is nothing at %s yet: it is waited for", self._how.owner, with_place(self._path))
+                LOG.warning(
+                    "%s: there is nothing at %s yet: it is waited for",
+                    self._how.owner,
+                    with_place(self._path),
+                    extra={"event": "file awaited"},
+                )
             return None
         except OSError as failure:
             raise InputError(f"{self._how.owner}: {self._path} cannot be followed: {failure.strerror}") from failure
@@ -274,7 +279,12 @@ class Follow(PolledInput):
         for path in compressed:
             if path not in self._warned:
                 self._warned.add(path)
-                LOG.warning("%s: %s was compressed before it was read: its rows are missing", self._how.owner, path)
+                LOG.warning(
+                    "%s: %s was compressed before it was read: its rows are missing",
+                    self._how.owner,
+                    path,
+                    extra={"event": "file compressed unread"},
+                )
         return FollowedFile(self._how, waiting[0] if waiting else self._path)
 
     def _emptied(self, mark: FileMark) -> None:
@@ -304,6 +314,7 @@ class Follow(PolledInput):
                     self._how.owner,
                     self._path,
                     mark.offset,
+                    extra={"event": "file gone"},
                 )
 
     def portion(self) -> dict[str, Any]:

@@ -123,7 +123,12 @@ class Listing:
                 found.append((there.st_mtime_ns, path))
             elif name not in self._passed_over:
                 self._passed_over.add(name)
-                LOG.warning("%s: %s is more than 7 days older than what was read, and is passed over", self.owner, path)
+                LOG.warning(
+                    "%s: %s is more than 7 days older than what was read, and is passed over",
+                    self.owner,
+                    path,
+                    extra={"event": "file passed over"},
+                )
         return [path for _, path in sorted(found)]
 
     def read_before(self) -> list[str]:
