@@ -56,6 +56,12 @@ def test_the_budget_of_state_that_stays_with_the_driver_is_said(tmp_path: Path, 
     assert "up to 1.86 GiB of state" in here("explain", "doors.sql").out
 
 
+def test_alerts_of_the_script_are_told(tmp_path: Path, here: Here) -> None:
+    alert = "CREATE ALERT late ON doors WHEN lag > 30 s FOR 1 minute;"
+    ran = here("explain", str(doors(tmp_path, STREAM + QUERY + alert) / "doors.sql"))
+    assert "alert late: on doors when lag > 30 s for 1 min" in ran.out
+
+
 def test_an_aggregate_without_partials_is_said_to_keep_rows(tmp_path: Path, here: Here) -> None:
     script = STREAM + QUERY.replace("sum(people)", "count(DISTINCT people)")
     doors(tmp_path, script)

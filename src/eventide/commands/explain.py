@@ -39,6 +39,8 @@ def explain_file(file: str, as_json: bool, html: str | None) -> None:
     console = Console(width=None if sys.stdout.isatty() else WIDTH_ELSEWHERE, highlight=False)
     for tree in trees(plan):
         console.print(tree)
+    for alert in plan["alerts"]:
+        console.print(line(f"alert {alert['name']}", alert["says"]))
     console.print(line("driver.memory", plan["driver_memory"]["words"]))
 
 

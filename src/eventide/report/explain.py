@@ -17,7 +17,9 @@ from rich.tree import Tree
 from eventide.engine.operators.placement import DRIVER_MEMORY
 from eventide.language.script import OutputTarget, Script
 from eventide.launch.settings import RunSettings
+from eventide.plan.declared.alert import AlertRule
 from eventide.plan.declared.program import Program
+from eventide.profile.amounts import spoken
 from eventide.report.plan import described
 from eventide.sinks.sink import FORMATS
 
@@ -110,7 +112,18 @@ def plan_of(script: Script) -> dict[str, Any]:
     outputs = {output.query: output_words(output) for output in script.outputs}
     settings = RunSettings.of(script.settings)
     memory = DRIVER_MEMORY if settings.driver_memory is None else settings.driver_memory
-    return described(script.program, outputs, script.functions, None if settings.engine == "local" else memory)
+    plan = described(script.program, outputs, script.functions, None if settings.engine == "local" else memory)
+    return plan | {"alerts": [vars(rule) | {"says": alert_words(rule)} for rule in script.alerts]}
+
+
+def alert_words(rule: AlertRule) -> str:
+    """When an alert of a script is raised.
+
+    >>> alert_words(AlertRule("late", "cars", "lag > 30.0", "lag > 30 s", ("lag",), lasting=60.0))
+    'on cars when lag > 30 s for 1 min'
+    """
+    until = f" for {spoken(round(rule.lasting * 1_000_000), False)}" if rule.lasting else ""
+    return f"on {rule.of} when {rule.words}{until}"
 
 
 def output_words(output: OutputTarget) -> str:
