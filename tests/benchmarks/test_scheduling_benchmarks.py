@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import gigascope, idle_waiting, operator_heartbeats
+from benchmarks.idle_waiting_records import PASSING, lines, play
 from benchmarks.virtual_time import SECOND, Held, Played
 from eventide.eventtime.scheduling.labels import HeartbeatScope
 from eventide.eventtime.scheduling.options import IdlePolling
@@ -28,6 +29,22 @@ def test_on_demand_waits_as_little_as_latent_timestamps_and_without_any_the_unio
     numbers = idle_waiting.report(found)
     assert numbers["c_over_d"] == 1.0
     assert numbers["a_over_c"] > 1
+
+
+def test_row_by_row_timestamps_on_demand_let_every_row_go_and_without_any_the_union_waits_for_the_slow_stream() -> None:
+    rows = idle_waiting.poisson(30.0, seed=3)
+    last_slow = max(clock for clock, name, _ in rows if name == "slow")
+    passing = [row for row in rows if row[2] < PASSING]
+    without, injected, on_demand, latent = (play(line, rows) for line in lines((10.0,)))
+    assert on_demand.rows == latent.rows == len(passing)
+    assert without.rows == sum(clock <= last_slow for clock, *_ in passing)
+    # In A a row waits for the slow one behind it, in B for a tenth of a second at most, by the clock of arrivals.
+    next_slow = [min((c for c, n, _ in rows if n == "slow" and c >= clock), default=0) for clock, *_ in passing]
+    waits = [after - clock for (clock, *_), after in zip(passing, next_slow, strict=True) if after]
+    assert without.latency_ms >= sum(waits) / len(waits) / 1000
+    assert injected.latency_ms >= 20
+    assert without.peak_rows > 20 * injected.peak_rows > 0
+    assert without.waiting_share > 0.9 > 0.5 > on_demand.waiting_share
 
 
 def test_arrivals_are_poisson_at_both_rates() -> None:

@@ -15,18 +15,28 @@ from hypothesis import strategies as st
 
 from eventide.duckdb.executor import DuckDBExecutor
 from eventide.engine.local.backend import LocalBackend
+from eventide.engine.operators.join import JoinOperator
+from eventide.engine.operators.merge import Merge
+from eventide.engine.relations.executor import Executor
 from eventide.engine.round.engine import Engine
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.eventtime.scheduling.options import IdlePolling, Scheduling
+from eventide.plan.bound.rows import bind_rows
+from eventide.plan.declared.join import JoinKind
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.query import Query, named_as
+from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.declared.window import RowWindow, Window
 from eventide.testing.oracle import OracleAnswer, Round, answers
 from eventide.testing.questions import Question
+from tests.engine.join_oracle import Row
+from tests.engine.operators_alone import came, emitted, in_files, inputs, restarted
 from tests.engine.scenarios import Outcome, Scenario, outcome_of, plain, play_round, scenarios, trial_of
+from tests.engine.test_joins import BANDS, bound_join, came_to, emitted_rows, of
+from tests.engine.test_joins import rows as joined_rows
 
 S = Stream("s", columns("t BIGINT, k STRING, v INT"), time="t", policy=FixedDelay(0))
 SUMS = Query("sums", "s", Window(10), named_as(total="sum(v)"), named_as("k"))
@@ -139,3 +149,101 @@ def test_what_waits_is_told_in_silence_also_where_silent_streams_are_not_asked(
         told.append(more)
     engine.close()
     assert [one.results["sums"].table().column("window_end").to_pylist() for one in told] == [[10], [20], [30]]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    kind=st.sampled_from([kind for kind in JoinKind if kind not in (JoinKind.INNER, JoinKind.SEMI)]),
+    band=st.sampled_from(sorted(BANDS)),
+    given_rows=st.lists(joined_rows, max_size=14),
+    heartbeats=st.tuples(st.integers(-5, 45), st.integers(-5, 45)),
+    most=st.integers(1, 4),
+    restarts=st.booleans(),
+)
+def test_rows_alone_of_a_join_go_a_few_at_a_time_and_are_those_that_go_at_once(
+    executor: Executor,
+    kind: JoinKind,
+    band: str,
+    given_rows: list[Row],
+    heartbeats: tuple[int, int],
+    most: int,
+    restarts: bool,
+) -> None:
+    bound = bound_join(BANDS[band], kind=kind)
+    start = JoinOperator.start(bound, executor)
+    for side, port in enumerate(bound.ports):
+        start, _ = start.ingest(port.query.name, came_to(start, side, given_rows))
+    at_once, slowly = [], []
+    run = start
+    for reached in (heartbeats, (FOREVER, FOREVER)):
+        run, output = run.advance(of(bound, left=reached[0], right=reached[1]))
+        at_once.append(Counter(tuple(row.values()) for row in emitted_rows(output)))
+    run, times = start, len(given_rows) + 2
+    for reached in (heartbeats, (FOREVER, FOREVER)):
+        inputs = of(bound, left=reached[0], right=reached[1])
+        found: Counter[tuple[object, ...]] = Counter()
+        while run.would_emit(inputs):
+            promised, times = run.frontier.time, times - 1
+            run, output = run.advance(inputs, most)
+            told = emitted_rows(output)
+            assert all(row["window_end"] - 1 > promised for row in told)
+            found += Counter(tuple(row.values()) for row in told)
+            assert times >= 0, "a round let nothing go"
+            if restarts:
+                run = restarted(JoinOperator.start(bound, executor), in_files(run))
+        run, _ = run.advance(inputs, most)
+        slowly.append(found)
+    assert slowly == at_once
+
+
+def test_rows_alone_wait_for_the_next_rounds_and_take_partners_until_then(executor: Executor) -> None:
+    bound = bound_join(BANDS["equal"], kind=JoinKind.LEFT)
+    run = JoinOperator.start(bound, executor)
+    run, _ = run.ingest("j__left", came_to(run, 0, [Row(0, at, None, at) for at in range(1, 7)]))
+    reached = of(bound, left=9, right=9)
+    run, output = run.advance(reached, 2)
+    assert [row["a_t"] for row in emitted_rows(output)] == [1, 2]
+    assert run.frontier.time == 2
+    run, ingested = run.ingest("j__right", came_to(run, 1, [Row(1, 2, None, 8), Row(1, 3, None, 9)]))
+    assert ingested.late_rows == 1
+    run, output = run.advance(reached, 2)
+    assert [(row["a_t"], row["b_t"]) for row in emitted_rows(output)] == [(3, 3), (4, None)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    times=st.lists(st.integers(0, 9), max_size=20),
+    heartbeat=st.integers(-1, 12),
+    most=st.integers(1, 5),
+    simultaneous=st.booleans(),
+    restarts=st.booleans(),
+)
+def test_rows_of_a_merge_go_a_few_at_a_time_whole_instants_in_order(
+    executor: Executor, times: list[int], heartbeat: int, most: int, simultaneous: bool, restarts: bool
+) -> None:
+    rows = Rows("m", ("s",), simultaneous=simultaneous)
+    bound = bind_rows(rows, (S,), LocalBackend().type_of)
+    run = Merge.start(bound, executor)
+    [port] = bound.ports
+    table = pa.table(
+        {
+            "t": pa.array(times, pa.int64()),
+            "k": pa.nulls(len(times), pa.string()),
+            "v": pa.nulls(len(times), pa.int32()),
+        }
+    )
+    run, _ = run.ingest(port.query.name, came(run, port, table))
+    reached, told = inputs(**{port.query.name: heartbeat}), []
+    new = True
+    while new or run.would_emit(reached):
+        run, output = run.advance(reached, most)
+        some = [row["t"] for row in emitted(output).to_pylist()]
+        assert some or new, "a round let nothing go"
+        new = False
+        # The last instant goes as a whole, however many rows it has.
+        assert sum(at < max(some) for at in some) < most
+        told += some
+        if restarts:
+            run = restarted(Merge.start(bound, executor), in_files(run))
+    last = heartbeat + 1 if simultaneous else heartbeat
+    assert told == sorted(at for at in times if at <= last)

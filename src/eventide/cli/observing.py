@@ -1,4 +1,4 @@
-"""The arguments of the commands that look at a run from outside: `console`, `trace` and `watch`.
+"""The arguments of the commands that look at a run from outside: `prod`, `console`, `trace` and `watch`.
 
 Law: as in `arguments.py`, each function loads what it calls when it is called.
 """
@@ -11,6 +11,41 @@ from typing import Annotated
 import typer
 
 from eventide.cli.arguments import ConsoleCert, ConsoleKey, Debug, Json
+
+
+def prod(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="A query of the running script.", show_default=False)],
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="The checkpoint it works on. Default: your one run with a temporary one."),
+    ] = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Only groups with this value; may be given again."),
+    ] = None,
+    null: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only groups in which this is NULL; may be given again.")
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(metavar="CONDITION", help="Only groups like these: 'segment BETWEEN 3 AND 7 AND lane IN (1, 2)'."),
+    ] = None,
+    up_to: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only windows that end by then: a time (UTC), or a number.")
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where the engine listens, in the place of --checkpoint.")
+    ] = None,
+    token_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The file with the engine's token, for --url.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each row, and nothing else.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Ask a running query for early results, from the windows that are still open."""
+    from eventide.commands.prod import ProdRequest, prod_query
+
+    prod_query(ProdRequest(query, checkpoint, url, token_file, group or [], where, null or [], up_to, json))
 
 
 def console(

@@ -43,7 +43,7 @@ from eventide.sources.arrow_types import spark_type_of
 
 log = logging.getLogger(__name__)
 
-PRODUCER = "https://pypi.org/project/eventide"
+PRODUCER = "urn:eventide"
 SPEC = "https://openlineage.io/spec"
 EVENT_SCHEMA = f"{SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"
 PATH = "/api/v1/lineage"

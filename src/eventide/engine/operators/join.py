@@ -24,15 +24,17 @@ from eventide.engine.operators.frontier import UNKNOWN, OperatorFrontier
 from eventide.engine.operators.join_sides import (
     FIRST,
     MATCHED,
-    Floors,
     JoinSide,
     JoinStatements,
     carried_columns,
     least_value,
+    pairs_layout,
+    side_layout,
     side_stamps,
     with_partners,
 )
 from eventide.engine.operators.operator import Ingested, InputProgress, Late, Operator, Output, output_layout
+from eventide.engine.operators.slow_flush import Floors, floors_within
 from eventide.engine.operators.time_range import from_time, known_times
 from eventide.engine.relations.executor import Executor, Statement, StatementStep, StepResults, one_row
 from eventide.engine.relations.relation import SEQUENCE, Layout, Relation
@@ -42,7 +44,7 @@ from eventide.plan.bound.join import SIDES, BoundJoin
 from eventide.plan.bound.join_inputs import LEFT, RIGHT
 from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.join import JoinKind
-from eventide.plan.sql.join import COUNT, alone_text, output_order, pair_columns, side_columns
+from eventide.plan.sql.join import COUNT, alone_text, output_order
 
 Two = tuple[Segments, Segments]
 Frontiers = tuple[OperatorFrontier, OperatorFrontier]
@@ -160,7 +162,7 @@ class JoinOperator(Operator):
     def advance(self, inputs: Sequence[InputProgress], limit: int | None = None) -> tuple[JoinOperator, Output]:
         """Emit pairs of the rows that came, and those alone that no partner can come for; free what is done with."""
         frontiers = self._further(inputs)
-        floors = self._floors(frontiers)
+        floors = self._slowly(frontiers, limit)
         layout = output_layout(self.bound.outputs)
         run = replace(self, frontiers=frontiers)
         if floors == self.floors and not any(side.parts for side in self.new):
@@ -174,6 +176,14 @@ class JoinOperator(Operator):
         run = run._steered(touched, found)._freed(floors, found)
         emitted = found.relations.get(EMITTED)
         return replace(run, frontier=run._promise(frontiers)), Output.of(layout, *([emitted] if emitted else []))
+
+    def _slowly(self, frontiers: Frontiers, limit: int | None) -> tuple[Floors, Floors]:
+        """Floors that free no more than about so many rows of a side that are emitted alone."""
+        now = self._floors(frontiers)
+        if limit is None or self.bound.join.kind is JoinKind.SEMI or all(one.is_over for one in frontiers):
+            return now
+        kept = {side: self.held[side].add(*self.new[side].parts) for side in self._kept_sides}
+        return floors_within(self.executor, kept, self.floors, now, self._done, limit)
 
     def frontier_at(self, inputs: Sequence[InputProgress]) -> OperatorFrontier:
         """Its frontier once its inputs have come so far, which frees no row."""
@@ -340,12 +350,16 @@ class JoinOperator(Operator):
     def snapshot(self) -> dict[str, Any]:
         """What is saved besides the rows, as plain data."""
         frontiers = [one.saved() for one in self.frontiers]
-        return {"frontiers": frontiers, "frontier": self.frontier.saved(), "begins": self.begins}
+        saved = {"frontiers": frontiers, "frontier": self.frontier.saved(), "begins": self.begins}
+        # Where rows wait that are too many, they are behind the frontiers.
+        return saved if self.floors == self._floors(self.frontiers) else saved | {"floors": self.floors}
 
     def restored(self, saved: Mapping[str, Any], state: Mapping[str, Segments]) -> JoinOperator:
         """The operator as it was saved; its files may still hold rows that are not needed any more."""
         left, right = (OperatorFrontier.restored(one) for one in saved["frontiers"])
         floors = self._floors((left, right))
+        if "floors" in saved:
+            floors = tuple(saved["floors"][LEFT]), tuple(saved["floors"][RIGHT])
         run = replace(
             self.with_state(state), frontiers=(left, right), frontier=OperatorFrontier.restored(saved["frontier"])
         )
@@ -364,17 +378,6 @@ def further(ports: tuple[BoundQuery, BoundQuery], frontiers: Frontiers, inputs: 
     now = {one.port: one.frontier for one in inputs}
     left, right = (into.query.name for into in ports)
     return frontiers[LEFT].further(now[left]), frontiers[RIGHT].further(now[right])
-
-
-def side_layout(bound: BoundJoin, side: int) -> Layout:
-    """The columns of the rows of a side; of their times, bands and columns that carry time the edges are known."""
-    bands = (f"__k{band}" for band in range(1, len(bound.bands) + 1))
-    return Layout(side_columns(bound, side), (SEQUENCE, "__t", *bands, *carried_columns(bound, side)))
-
-
-def pairs_layout(bound: BoundJoin) -> Layout:
-    """The layout of the pairs of a join."""
-    return Layout((*pair_columns(bound, LEFT), *pair_columns(bound, RIGHT)))
 
 
 def _union(some: Segments, more: Segments) -> Segments:

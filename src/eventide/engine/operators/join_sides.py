@@ -20,6 +20,7 @@ from math import ceil
 import pyarrow.compute as pc
 
 from eventide.engine.operators.frontier import OperatorFrontier
+from eventide.engine.operators.slow_flush import Floors
 from eventide.engine.relations.executor import Statement
 from eventide.engine.relations.relation import SEQUENCE, Layout, Relation
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, shift
@@ -30,7 +31,7 @@ from eventide.plan.bound.rows import IDENTITY
 from eventide.plan.declared.stream import Derived
 from eventide.plan.declared.temporal import time_columns
 from eventide.plan.expressions.columns import Column, quoted
-from eventide.plan.sql.join import driver_exact, output_text, pair_side_text, pairs_text, side_columns
+from eventide.plan.sql.join import driver_exact, output_text, pair_columns, pair_side_text, pairs_text, side_columns
 
 MATCHED = Layout((Column("__t", "BIGINT"), *IDENTITY), ("__t",))
 FIRST = "__first"
@@ -158,7 +159,6 @@ def _unmatched(rows: str, side: int, with_pairs: bool) -> str:
     return f"FROM ({rows}) found LEFT ANTI JOIN ({matched}) matched ON {SAME}"
 
 
-Floors = tuple[int, ...]
 """The least later value of each band."""
 
 
@@ -263,3 +263,14 @@ def with_partners(part: Relation, compared: Sequence[str]) -> Relation:
         assert part.table is not None
         part = part.kept(pc.is_valid(part.table.column(name)))
     return part
+
+
+def side_layout(bound: BoundJoin, side: int) -> Layout:
+    """The columns of the rows of a side; of their times, bands and columns that carry time the edges are known."""
+    bands = (f"__k{band}" for band in range(1, len(bound.bands) + 1))
+    return Layout(side_columns(bound, side), (SEQUENCE, "__t", *bands, *carried_columns(bound, side)))
+
+
+def pairs_layout(bound: BoundJoin) -> Layout:
+    """The layout of the pairs of a join."""
+    return Layout((*pair_columns(bound, LEFT), *pair_columns(bound, RIGHT)))

@@ -16,8 +16,15 @@ from typing import Any, Self
 import pyarrow as pa
 
 from eventide.engine.operators.frontier import UNKNOWN, OperatorFrontier, after
-from eventide.engine.operators.join import Frontiers, Two, further, pairs_layout, side_layout, side_of
-from eventide.engine.operators.join_sides import JoinSide, carried_columns, least_value, side_stamps
+from eventide.engine.operators.join import Frontiers, Two, further, side_of
+from eventide.engine.operators.join_sides import (
+    JoinSide,
+    carried_columns,
+    least_value,
+    pairs_layout,
+    side_layout,
+    side_stamps,
+)
 from eventide.engine.operators.operator import Ingested, InputProgress, Late, Operator, Output, output_layout
 from eventide.engine.operators.time_range import from_time, known_times, least_live, least_since
 from eventide.engine.relations.executor import Executor, Inputs, Statement, one_row

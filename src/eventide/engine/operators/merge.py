@@ -4,7 +4,8 @@ Laws. *Ordered*: a row is emitted when the least heartbeat of the inputs has pas
 then of values, so the order does not depend on rounds. *Late*: a row is late when that heartbeat has passed its time in
 a round before: its place in the order is gone. Behind the heartbeat of its own input alone it still counts. *As they
 come*: without order a row is emitted in its own round; it is late in the same case, because who reads the rows was
-promised that none of such a time comes any more. (Gigascope paper, section 5.3; Stream Mill paper, section 2.)
+promised that none of such a time comes any more. (Gigascope paper, section 5.3; Stream Mill paper, section 2.) *Slow
+flush* (`slow_flush`): rows in order that are too many for a round wait for the next ones.
 
 *Simultaneous* (Stream Mill paper, section 4.1 and figures 5 and 6). Where only the order of time is asked for, a row is
 emitted as soon as no earlier one can come: when the heartbeat has reached the instant before it. The registers of the
@@ -22,8 +23,9 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from eventide.engine.operators.frontier import UNKNOWN, OperatorFrontier, after, least_time
+from eventide.engine.operators.frontier import UNKNOWN, OperatorFrontier, after, before, least_time
 from eventide.engine.operators.operator import Ingested, InputProgress, Late, Operator, Output, output_layout
+from eventide.engine.operators.slow_flush import nth_value
 from eventide.engine.operators.time_range import from_time, known_times, least_live, least_since
 from eventide.engine.relations.executor import Executor, Inputs, Statement, one_row
 from eventide.engine.relations.relation import Layout, Relation
@@ -118,6 +120,7 @@ class Merge(RowsOperator):
             run = replace(self, frontier=self._frontier(time, inputs, self.waiting), arrived=())
             return run, self._output(arrived, NEVER, FOREVER)
         every = self.waiting.add(*arrived.parts)
+        time = time if limit is None else self._slowly(every, time, limit)
         gone, going = self._emitted_to(self.frontier.time), self._emitted_to(time)
         output = self._output(every, after(gone), going)
         if self.bound.rows.simultaneous:
@@ -126,6 +129,14 @@ class Merge(RowsOperator):
         waiting = every.trimmed("__t", after(going)).merged(self.executor.merged)
         run = replace(self, frontier=self._frontier(time, inputs, waiting), waiting=waiting, arrived=())
         return run, output
+
+    def _slowly(self, every: Segments, time: int, limit: int) -> int:
+        """Up to which time about so many rows go; the end lets all of them go."""
+        first, last = after(self._emitted_to(self.frontier.time)), self._emitted_to(time)
+        at = None if time == FOREVER else nth_value(self.executor, every, "__t", first, last, max(1, limit))
+        if at is None:
+            return time
+        return before(at) if self.bound.rows.simultaneous else at
 
     def frontier_at(self, inputs: Sequence[InputProgress]) -> OperatorFrontier:
         """Its frontier once its inputs have come so far, which lets no row go."""

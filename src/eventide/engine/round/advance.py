@@ -137,9 +137,9 @@ class RunningOperators:
     def turn(self, name: str) -> bool:
         """One turn of an operator; whether it emitted a row."""
         limit = self.step.flush_rows if self.operators[name].may_wait else None
-        if limit is not None and name in self.outputs and name in self.step.plan.queries:
+        if limit is not None and name in self.outputs:
             limit = max(0, limit - self.outputs[name].final.rows)
-            if limit == 0:
+            if limit == 0 and name in self.step.plan.queries:
                 # It has emitted what it may in this round.
                 return False
         inputs = self.step.inputs(name, self.frontiers, self.ingestion)
