@@ -95,6 +95,7 @@ def test_a_running_query_is_asked_by_its_checkpoint_until_it_stops(tmp_path: Pat
         ]
         assert again.err == "eventide: repeated: nothing has come since the same answer\n"
         assert here(*ask, "--group", "door=north", "--up-to", "2026-01-31 09:04").out == LAST
+        assert here(*ask, "--where", "door BETWEEN 'm' AND 'o'", "--up-to", "2026-01-31 09:04").out == LAST
         south = here(*ask, "--group", "door=south")
         assert (south.code, south.out) == (0, "")
         assert south.err == "eventide: too early: no row of such a window has come yet\n"
@@ -108,6 +109,9 @@ def test_a_running_query_is_asked_by_its_checkpoint_until_it_stops(tmp_path: Pat
             (("people", "--group", "dor=north"), "query 'people' has no group 'dor' to prod: it has door"),
             (("people", "--up-to", "noon"), "up_to 'noon' is no time of the query; give a time (UTC)"),
             (("people", "--group", "door"), "write --group NAME=VALUE"),
+            (("people", "--where", "door > 'a'"), "is no pattern of a group"),
+            (("people", "--where", "door IN ("), "cannot be read"),
+            (("people", "--where", "door = 'a'", "--null", "door"), "given twice"),
             (("people", "--group", "door=a", "--null", "door"), "given twice"),
         ):
             refused = here("prod", *arguments, "--checkpoint", "state")

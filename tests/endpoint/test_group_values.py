@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.endpoint.prod_request import group_value
+from eventide.engine.early.group_values import group_value
 from eventide.errors import DeclarationError
+from eventide.eventtime.pattern import Pattern
 from eventide.results.accuracy import filtered
 from eventide.sinks.lines import LineWriter
 
@@ -48,7 +49,7 @@ def test_what_a_result_shows_of_a_group_names_that_group(type: pa.DataType, valu
             plain = json.loads(shown, parse_float=Decimal)["g"]
             typed = plain if plain is None or isinstance(plain, str) else shown[5:-1]
             for given_as in (plain, typed):
-                found = filtered(table, {"g": group_value("g", type, given_as)}).column("g")
+                found = filtered(table, {"g": Pattern.of(group_value("g", type, given_as))}).column("g")
                 assert len(found) == sum(other.equals(row) for other in table.column("g"))
                 assert all(one.equals(row) for one in found)
 
@@ -73,7 +74,7 @@ def test_whatever_is_given_becomes_a_value_that_can_be_compared_or_a_clear_error
             found, said = None, str(error)
         assert said.startswith(f"group 'g' is of type {type}, which ")
         assert len(said) < 400
-        filtered(pa.table({"g": pa.nulls(1, type)}), {"g": found})
+        filtered(pa.table({"g": pa.nulls(1, type)}), {"g": Pattern.of(found)})
 
     check()
 

@@ -76,10 +76,10 @@ def test_rows_may_come_in_the_order_that_a_controller_makes() -> None:
     assert {operator.inputs for operator in read.program.operators} == {("s_slack_9",)}
 
 
-def test_a_twin_is_warned_of_as_its_stream_is() -> None:
-    said = [str(warning) for warning in script("TIMEOUT 5 s", a="").warnings]
-    assert any("rows are held back" in str(w) for w in script("DELAY 0 s", a="", b="SLACK 9").warnings)
-    assert not any("rows are held back" in one for one in said)
+def test_a_twin_is_warned_of_where_its_query_asks_for_it() -> None:
+    [held] = [w for w in script("DELAY 0 s", a="", b="SLACK 9").warnings if "rows are held back" in w.message]
+    assert (held.line, held.column) == (3, 56)
+    assert not [w for w in script("TIMEOUT 5 s", a="", b="SLACK 9").warnings if "rows are held back" in w.message]
 
 
 @pytest.mark.parametrize(

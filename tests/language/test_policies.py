@@ -16,7 +16,7 @@ from eventide.eventtime.policies.own_progress import OwnProgress
 from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.eventtime.policies.skew.bounds import RowBound, TimeBound
 from eventide.eventtime.policies.skew.declared import DeclaredSkew, declared_loss
-from eventide.eventtime.policies.skew.estimated import Adaptivity, EstimatedSkew
+from eventide.eventtime.policies.skew.estimated import Adaptivity, ClockSpan, EstimatedSkew
 from eventide.eventtime.policies.skew.grouping import group
 from eventide.eventtime.policies.skew.matrix import SkewMatrix
 from eventide.eventtime.policies.skew.per_source import distributed_sensors, global_counter
@@ -60,6 +60,9 @@ POLICIES: dict[str, Policy] = {
         Adaptivity(None), SECOND // 2, 4, pairwise=True
     ),
     "ESTIMATED BOUNDS (WINDOW 50, WEIGHT 0.25, TOLERATED 5%)": EstimatedSkew(Adaptivity(50, 0.25, 0.05)),
+    "ESTIMATED BOUNDS (WINDOW 2 minutes, WEIGHT 1, STEADY)": EstimatedSkew(
+        Adaptivity(ClockSpan(120 * SECOND), 1, None)
+    ),
     "DRATIO 1% TIMEOUT 1 minute": Timeout(DropRatio(0.01), 60 * SECOND),
     "IDLE AFTER 30 s OWN PROGRESS TIMEOUT 60": Timeout(Idle(OwnProgress(), 30 * SECOND), 60 * SECOND),
     "PUNCTUATED BY done": Punctuated(),
@@ -206,9 +209,25 @@ def test_bounds_may_be_those_of_groups_and_have_a_unit_of_the_clock() -> None:
     assert found.known == ("a", "b", "c")
 
 
+def test_groups_may_be_named_and_their_names_stand_for_their_sources() -> None:
+    bounds = "BOUNDS (left TRAILS right BY 5, SOURCE left LATENCY 3 s, SOURCE b LATENCY 4 s, right TRAILS right BY 1)"
+    found = stream(f"{bounds} GROUPED (left (a, b), right (c))")
+    five, one = TimeBound(0, 5 * SECOND), TimeBound(0, SECOND)
+    each = SkewMatrix.of([[[], [], []], [[], [], []], [[five], [five], [one]]], [3 * SECOND, 4 * SECOND, 0])
+    assert found.policy == MergedSources(DeclaredSkew(group(each, (0, 0, 1))), (0, 0, 1))
+    assert found.known == ("a", "b", "c")
+
+
 @pytest.mark.parametrize(
     ("clauses", "message"),
     [
+        ("BOUNDS (SOURCE c) GROUPED (left (a, b))", "'c' has bounds and is in no group"),
+        ("BOUNDS (SOURCE a) GROUPED (left (a, b), right (b))", "'b' is in two groups"),
+        ("BOUNDS (SOURCE a) GROUPED (left (a), left (b))", "there are two groups 'left'"),
+        ("BOUNDS (SOURCE a) GROUPED (left (a), a (b))", "'a' is a group and a source"),
+        ("BOUNDS (SOURCE a) GROUPED (left (a)) GROUPED INTO 1", "looks for groups, and GROUPED names them"),
+        ("BOUNDS (SOURCE a) GROUPED (left)", "expected"),
+        ("DRATIO 1% GROUPED (left (a))", "GROUPED is for BOUNDS"),
         ("BOUNDS (SOURCE a) GROUPED INTO 2", "1 sources cannot be grouped into 2"),
         ("DRATIO 1% GROUPED INTO 2", "GROUPED INTO is for BOUNDS"),
         ("BOUNDS (SOURCE a) CLOCK UNIT 0", "would never wait"),

@@ -26,6 +26,7 @@ def prods(clauses: str, stream: str = STREAM, window: str = "[RANGE 5 min SLIDE 
         ("", None),
         ("PROD EVERY 1 SECOND", Prods(every=1_000_000)),
         ("PROD EVERY 100 ROWS", Prods(every_rows=100)),
+        ("PROD EVERY 1 s DISCARDING", Prods(every=1_000_000, discarding=True)),
         ("prod at 75 %, 90%", Prods(points=(0.75, 0.9))),
         ("PROD AT 120 % ESTIMATE", Prods(points=(1.2,), estimate=True)),
         ("PROD WITHIN 2 % ERROR", Prods(within=Earliness(0.02))),
@@ -37,6 +38,38 @@ def prods(clauses: str, stream: str = STREAM, window: str = "[RANGE 5 min SLIDE 
 )
 def test_prods_compile(clauses: str, expected: Prods | None) -> None:
     assert prods(clauses) == expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "where"),
+    [
+        ("K IN ('a', 'b')", {"k": ["a", "b"]}),
+        ("k >= 'b' AND 'x' >= k", {"k": {"between": ["b", "x"]}}),
+        ("(k = 'a' OR k IS NULL OR k BETWEEN 'x' AND 'z')", {"k": ["a", None, {"between": ["x", "z"]}]}),
+        ("k = 'a' AND lane = -1", {"k": "a", "lane": "-1"}),
+    ],
+)
+def test_prods_of_some_groups_compile(condition: str, where: dict[str, object]) -> None:
+    asked = prods(f"GROUP BY k, v AS lane PROD AT 75 % PROD WHERE {condition} ESTIMATE")
+    assert asked == Prods(points=(0.75,), estimate=True, where=where)
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("kk = 'a'", "there is no group 'kk'"),
+        ("k > 'a'", "is no pattern of a group"),
+        ("k = 'a' OR lane = 1", "has OR between different groups"),
+        ("k = 'a' AND k = 'b'", "has two patterns for 'k'"),
+        ("k = lane", "is no pattern of a group"),
+        ("upper(k) = 'A'", "is no pattern of a group"),
+        ("k IN (SELECT 1)", "is no pattern of a group"),
+        ("k = 'a' PROD WITHIN 2 % ERROR", "learns from the answers of all groups"),
+    ],
+)
+def test_conditions_that_are_no_patterns_are_refused_where_they_stand(condition: str, message: str) -> None:
+    with pytest.raises(LanguageError, match=message):
+        prods(f"GROUP BY k, v AS lane PROD AT 75 % PROD WHERE {condition}")
 
 
 def test_of_a_sequence_prods_are_by_its_numbers() -> None:
@@ -59,6 +92,8 @@ def test_prod_is_still_a_name() -> None:
     ("clauses", "message"),
     [
         ("PROD EVERY 0 ROWS", "PROD EVERY 0 ROWS has no rows between two prods: give 1 or more"),
+        ("DISCARDING", "DISCARDING without PROD"),
+        ("PROD AT 50 % DISCARDING", "DISCARDING goes with PROD EVERY alone"),
         ("PROD AT 75", "PROD AT cannot be 75: write a share of the slide such as 75 %"),
         ("PROD AT 5 min", "PROD AT cannot be 5 min"),
         ("PROD EVERY 0 s", "PROD EVERY 0 has no pause between two prods"),

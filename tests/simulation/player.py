@@ -119,7 +119,7 @@ class Player:
         self.faults = Faults()
         self.disk = Disk(chance, self.faults)
         self.sink = FaultySink(self.faults)
-        self.world = World(folder, story.program.streams, Random(story.seed // VARIANTS))
+        self.world = World(folder, story.program.inputs, Random(story.seed // VARIANTS))
         self._executor = executor
         self._engine: LocalEngine | None = None
         self._promised: dict[str, int] = {}
@@ -336,7 +336,9 @@ def _expected(story: Story, late: Late) -> dict[str, Counter[tuple[Any, ...]]]:
     rows: dict[str, list[Row]] = {stream.name: [] for stream in story.program.streams}
     for one in story.arrivals():
         if not one.broken and not one.promise:
-            rows[one.stream].append(one.row())
+            for stream in story.program.streams:
+                if stream.rows_of == one.stream:
+                    rows[stream.name].append(one.row())
     oracle = BatchOracle(story.program, rows, late)
     return {step.name: oracle.shown(step.name) for step in story.program.steps}
 

@@ -1,4 +1,4 @@
-"""Random programs: streams with policies of all kinds, windows, merges, joins, lookups, queues, queries over these."""
+"""Random programs: streams with policies of all kinds and twins, windows, merges, joins, lookups, queues, queries."""
 
 from __future__ import annotations
 
@@ -64,6 +64,12 @@ def random_stream(chance: Random, name: str) -> Stream:
     )
 
 
+def random_twin(chance: Random, stream: Stream) -> Stream:
+    """The rows of a stream under another policy."""
+    policy = chance.choice(PROMISING if stream.punctuation is not None else POLICIES)
+    return stream.twin(f"{stream.name}_twin", policy)
+
+
 def random_program(chance: Random) -> Program:
     """One to three streams, some operators over them, and queries over all that."""
     return _Builder(chance).program()
@@ -74,7 +80,10 @@ class _Builder:
 
     def __init__(self, chance: Random) -> None:
         self.chance = chance
-        self.streams = tuple(random_stream(chance, f"s{number}") for number in range(chance.choice((1, 2, 2, 3))))
+        read = tuple(random_stream(chance, f"s{number}") for number in range(chance.choice((1, 2, 2, 3))))
+        # Of its own chance, so that a story without twins is the one that it always was.
+        twins = Random(repr(read))
+        self.streams = (*read, *(random_twin(twins, stream) for stream in read if twins.randrange(4) == 0))
         self.names = [stream.name for stream in self.streams]
         self.plain = list(self.names)
         """What has v."""

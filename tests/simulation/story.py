@@ -150,7 +150,7 @@ class Story:
         found += ["leap"] * self.leaps + ["flush"] * (self.flush_rows is not None)
         found += ["schedule"] * (self.scheduling != Scheduling())
         found += [f"policy-{s.name}" for s in self.program.streams if s.policy != OwnProgress() and not s.punctuation]
-        found += [f"input-{s.name}" for s in self.program.streams if s.input and s.input.format != "topic"]
+        found += [f"input-{s.name}" for s in self.program.inputs if s.input and s.input.format != "topic"]
         return found + [f"r{one.number}" for one in self.arrivals()]
 
     def without(self, parts: Collection[str]) -> Story:
@@ -171,7 +171,8 @@ class Story:
             assert stream.input is not None
             most = f", {stream.input.max_rows} rows a round" if stream.input.max_rows else ""
             promises = " with promises" if stream.punctuation else ""
-            yield f"stream {stream.name} ({stream.input.format}{most}){promises} under {stream.policy}"
+            what = f"twin of {stream.twin_of}" if stream.twin_of else f"{stream.input.format}{most}"
+            yield f"stream {stream.name} ({what}){promises} under {stream.policy}"
         for step in self.program.steps:
             yield f"{step} [{step.name}]"
         if self.flush_rows is not None:
@@ -206,7 +207,7 @@ def _smaller(program: Program, gone: set[str]) -> Program:
     for stream in program.streams:
         assert stream.input is not None
         policy = OwnProgress() if f"policy-{stream.name}" in gone else stream.policy
-        format = "topic" if f"input-{stream.name}" in gone else stream.input.format
+        format = "topic" if f"input-{stream.rows_of}" in gone else stream.input.format
         streams.append(replace(stream, policy=policy, input=replace(stream.input, format=format)))
     kept = [step for step in program.steps if step.name not in absent]
     queries = tuple(step for step in kept if isinstance(step, Query))
@@ -218,11 +219,11 @@ def story_of(seed: int) -> Story:
     chance = Random(seed // VARIANTS)
     program = random_program(chance)
     number, clock, calm = 0, 100, []
-    at = {(stream.name, source): 100 for stream in program.streams for source in SOURCES}
+    at = {(stream.name, source): 100 for stream in program.inputs for source in SOURCES}
     for place in range(chance.choice((2, 3, 4, 5))):
         clock += chance.randint(0, 6)
         arrivals = []
-        for stream in program.streams:
+        for stream in program.inputs:
             for _ in range(chance.randint(0, 3)):
                 source = chance.choice(SOURCES)
                 at[stream.name, source] = time = at[stream.name, source] + chance.randint(0, 4)
@@ -234,7 +235,7 @@ def story_of(seed: int) -> Story:
                 whose = chance.choice((*SOURCES, None))
                 base = min(at[stream.name, one] for one in SOURCES if whose in (one, None))
                 arrivals.append(Arrival(stream.name, base - chance.randint(0, 3), whose, number, promise=True))
-        over = (chance.choice(program.streams).name, chance.choice(SOURCES)) if chance.randrange(10) == 0 else None
+        over = (chance.choice(program.inputs).name, chance.choice(SOURCES)) if chance.randrange(10) == 0 else None
         calm.append(Moment(place, clock, clock, tuple(arrivals), over, tick=chance.random() < 0.4))
     chance = Random(f"what goes wrong in {seed}")
     leaps_at = chance.randrange(4) if chance.randrange(10) == 0 else None

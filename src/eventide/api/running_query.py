@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from eventide.endpoint.certificate import Certificate
 from eventide.endpoint.discovery import EXPOSED, LOOPBACK, Address
 from eventide.endpoint.lifecycle import Endpoint, listen
-from eventide.endpoint.prod_request import groups_of, microseconds
+from eventide.engine.early.group_values import microseconds, patterns_in
 from eventide.engine.introspection.status import Status
 from eventide.engine.running import Running
 from eventide.errors import EngineError, EventideError, LostRowsWarning
@@ -244,12 +244,15 @@ class RunningQuery:
     def prod(self, up_to: int | datetime | None = None, groups: Mapping[str, Any] | None = None) -> pa.Table:
         """Return early results of the open windows: of those that end by `up_to`, and of `groups` with these values.
 
+        Beside a value a group may have a list of them, or a range: `{"lane": [1, 2], "segment": {"between": [3, 7]}}`.
+
         Law: asking changes no final result. The answer belongs to the last committed round (micro-batch) and does not
         wait for the current one; any thread may ask.
         """
         last = FOREVER if up_to is None else up_to if isinstance(up_to, int) else microseconds(up_to)
         running = self.together.engine
-        return running.prod(self.name, Prod(last, groups=groups_of(running.engine, self.name, groups or {}))).table()
+        patterns = patterns_in(self.name, running.engine.plan.queries.get(self.name), groups or {})
+        return running.prod(self.name, Prod(last, groups=patterns)).table()
 
     def listen(self, host: str = LOOPBACK, port: int = 0, cert: str | None = None, key: str | None = None) -> Endpoint:
         """Let other processes ask this query, and those started with it; see `RunningQueries.listen`."""

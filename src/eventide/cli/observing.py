@@ -26,6 +26,10 @@ def prod(
     null: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Only groups in which this is NULL; may be given again.")
     ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(metavar="CONDITION", help="Only groups like these: 'segment BETWEEN 3 AND 7 AND lane IN (1, 2)'."),
+    ] = None,
     up_to: Annotated[
         str | None, typer.Option(metavar="TIME", help="Only windows that end by then: a time (UTC), or a number.")
     ] = None,
@@ -41,7 +45,7 @@ def prod(
     """Ask a running query for early results, from the windows that are still open."""
     from eventide.commands.prod import ProdRequest, prod_query
 
-    prod_query(ProdRequest(query, checkpoint, url, token_file, group or [], null or [], up_to, json))
+    prod_query(ProdRequest(query, checkpoint, url, token_file, group or [], where, null or [], up_to, json))
 
 
 def console(
@@ -92,7 +96,7 @@ def watch(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each alert.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Print the alerts of a running engine: silent sources, clocks that jump, broken bounds, slow sinks."""
+    """Print the alerts of a running engine: silent sources, clocks that jump, broken bounds, slow sinks, rules."""
     from eventide.commands.watch import watch_run
 
     watch_run(checkpoint, once, json)

@@ -25,6 +25,7 @@ from eventide.endpoint.auth import as_json
 from eventide.endpoint.client import Client
 from eventide.endpoint.discovery import ENDPOINT, Published
 from eventide.errors import DeclarationError, EventideError
+from eventide.language.group_patterns import patterns_of_text
 from eventide.launch.logs import say
 from eventide.results.results import Results
 from eventide.sinks.console import Console
@@ -47,6 +48,7 @@ class ProdRequest:
     url: str | None = None
     token_file: str | None = None
     groups: list[str] = field(default_factory=list)
+    where: str | None = None
     nulls: list[str] = field(default_factory=list)
     up_to: str | None = None
     json: bool = False
@@ -54,7 +56,9 @@ class ProdRequest:
 
 def prod_query(request: ProdRequest) -> None:
     """Ask, and print the answer."""
-    groups = groups_of(request.groups, request.nulls)
+    groups: dict[str, Any] = {} if request.where is None else patterns_of_text(request.where)
+    for name, value in groups_of(request.groups, request.nulls).items():
+        _add(groups, name, value)
     answer = client_of(request).prod(request.query, groups, request.up_to)
     rows = answer["rows"]
     if request.json:
@@ -118,7 +122,7 @@ def groups_of(given: list[str], nulls: list[str]) -> dict[str, str | None]:
     return found
 
 
-def _add(found: dict[str, str | None], name: str, value: str | None) -> None:
+def _add(found: dict[str, Any], name: str, value: Any) -> None:
     if name in found:
         raise DeclarationError(f"group {name!r} is given twice: give one value for each group")
     found[name] = value

@@ -12,6 +12,9 @@ The two systems of section 4 (Srivastava and Widom): `SOURCE A CLOCK WITHIN 5 s 
 with which A stamps its rows is off by less than 5 s, and advances by 0.9 s in each second at least; `SOURCE A COUNTER
 FROM 1 s TO 4 s` that A stamps rows with tokens of one common counter, which it works on for so long. SOURCE ALL says
 it of every source that is named. Bounds between all sources that have a clock, or a counter, follow from that.
+
+`GROUPED (north (a, b), south (c))` behind the bounds watches these sources as two (section 5.2). In bounds, the name
+of a group stands for all of its sources.
 """
 
 from __future__ import annotations
@@ -53,6 +56,32 @@ class SkewClauses:
     pairs: list[tuple[str, str, SkewBound]] = field(default_factory=list)
     unused: list[str] = field(default_factory=list)
     """What is to be said of bounds that the budget does not afford."""
+    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The sources of each group, by its name."""
+
+    def take_groups(self, clause: Clause) -> None:
+        """Learn which sources are watched as one; each of them is named by that, and may be said more of."""
+        for item in clause.expressions:
+            name, members = item.expressions[0], item.expressions[1].expressions
+            if name.name in self.groups:
+                raise self.amounts.source.error(f"there are two groups {name.name!r}", name, "put them together")
+            for source in members:
+                if source.name in self.sources:
+                    raise self.amounts.source.error(f"{source.name!r} is in two groups", source, "name it once")
+                self.sources[source.name] = len(self.sources)
+            self.groups[name.name] = tuple(source.name for source in members)
+        for item in clause.expressions:
+            if item.expressions[0].name in self.sources:
+                group = item.expressions[0]
+                raise self.amounts.source.error(f"{group.name!r} is a group and a source: rename the group", group)
+
+    def assignment(self, at: exp.Expr) -> tuple[int, ...]:
+        """The number of the group of each source."""
+        group_of = {source: number for number, group in enumerate(self.groups.values()) for source in group}
+        alone = next((source for source in self.sources if source not in group_of), None)
+        if alone is not None:
+            raise self.amounts.source.error(f"{alone!r} has bounds and is in no group", at, "add it to one")
+        return tuple(group_of[source] for source in self.sources)
 
     def read(
         self, at: exp.Expr, items: Iterable[Clause], budget: float | None = None
@@ -156,15 +185,21 @@ class SkewClauses:
     def _source(self, name: exp.Expr) -> str:
         if is_all(name):
             return ALL
-        self.sources.setdefault(name.name, len(self.sources))
+        if name.name not in self.groups:
+            self.sources.setdefault(name.name, len(self.sources))
         return name.name
 
     def _numbers(self, name: str) -> list[int]:
-        return list(self.sources.values()) if name == ALL else [self.sources[name]]
+        if name == ALL:
+            return list(self.sources.values())
+        return [self.sources[source] for source in self.groups.get(name, (name,))]
 
     def _said_of(self, name: str, said: Mapping[str, T]) -> T | None:
-        """What was said of a source, or else of all."""
-        return said.get(name, said.get(ALL))
+        """What was said of a source, or else of its group, or else of all."""
+        of_group = next(
+            (said[group] for group, sources in self.groups.items() if name in sources and group in said), None
+        )
+        return said.get(name, said.get(ALL) if of_group is None else of_group)
 
 
 def _pairs(skew: Skew, names: list[str]) -> Iterator[tuple[str, str, SkewBound]]:

@@ -25,7 +25,7 @@ from eventide.language.scope import Clock, Scope
 from eventide.plan.declared.program import Step, reads
 from eventide.plan.declared.stream import Stream, kind_of
 
-OF_ITS_TIME = (*POLICIES, *IN_WINDOWS, "GROUPED INTO", "CLOCK UNIT")
+OF_ITS_TIME = (*POLICIES, *IN_WINDOWS, "GROUPED INTO", "GROUPED", "CLOCK UNIT")
 """The clauses of a stream that say how its time is found; the others are of its sources and their silences."""
 
 

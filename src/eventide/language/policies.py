@@ -16,6 +16,7 @@
 | `ON DEMAND length` | `OnDemand(length)` |
 | `BOUNDS (...) [DRATIO p%]` | `DeclaredSkew(matrix)`, of the bounds that may fail for p of the rows together |
 | `BOUNDS (...) GROUPED INTO n` | `MergedSources(DeclaredSkew(group(matrix, groups)), groups)`, by `partition` |
+| `BOUNDS (...) GROUPED (north (a, b), ...)` | the same, of these groups |
 | `BOUNDS (...) CLOCK UNIT length` | `DeclaredSkew(matrix, clock_unit)` |
 | `ESTIMATED BOUNDS (...)` | `EstimatedSkew(...)` |
 | `OWN PROGRESS [SLACK length]` | `OwnProgress(length)` |
@@ -27,8 +28,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+
+from sqlglot import exp
 
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.policies.clock_skew import ClockSkew
@@ -40,7 +43,7 @@ from eventide.eventtime.policies.on_demand import OnDemand
 from eventide.eventtime.policies.own_progress import OwnProgress
 from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.eventtime.policies.skew.declared import DeclaredSkew
-from eventide.eventtime.policies.skew.estimated import Adaptivity, EstimatedSkew
+from eventide.eventtime.policies.skew.estimated import Adaptivity, ClockSpan, EstimatedSkew
 from eventide.eventtime.policies.skew.grouping import group, partition
 from eventide.eventtime.policies.skew.matrix import SkewMatrix
 from eventide.eventtime.policies.slack import Slack
@@ -51,7 +54,9 @@ from eventide.eventtime.policies.wrappers.source_groups import MergedSources
 from eventide.eventtime.policies.wrappers.timeout import Timeout
 from eventide.language.bounds import SkewClauses, silence
 from eventide.language.grammar.nodes import Amount, Amounts, Clause
+from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
+from eventide.plan.expressions.columns import Column
 
 WATERMARKS = ("WATERMARK FOR", "WATERMARK")
 """DELAY as Flink and Spark spell it, with the name of the column that tells the time."""
@@ -72,7 +77,7 @@ MEAN_GAP = 1_000_000
 """How often a source is taken to speak where groups are looked for: once a second."""
 
 ESTIMATORS = ("KIM", "ADHOC", "QUANTILE")
-ESTIMATION = ("WINDOW", "MAXIMUM", "WEIGHT", "TOLERATED", "UNIT", "AHEAD", "PAIRWISE")
+ESTIMATION = ("WINDOW", "MAXIMUM", "WEIGHT", "TOLERATED", "STEADY", "UNIT", "AHEAD", "PAIRWISE")
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ class PolicyReader:
             raise self.amounts.source.error(f"SLACK does not go with {chosen}: keep one of them", clauses["SLACK"])
         if "ESTIMATOR" in clauses and chosen != "DRATIO":
             raise self.amounts.source.error("ESTIMATOR without DRATIO", clauses["ESTIMATOR"], "add DRATIO and a share")
-        for name in ("GROUPED INTO", "CLOCK UNIT"):
+        for name in ("GROUPED INTO", "GROUPED", "CLOCK UNIT"):
             if name in clauses and chosen != "BOUNDS":
                 raise self.amounts.source.error(f"{name} is for BOUNDS, and there are none", clauses[name])
         known: tuple[str, ...] = ()
@@ -107,8 +112,10 @@ class PolicyReader:
             bounds, ratio = clauses["BOUNDS"], clauses.get("DRATIO")
             budget = None if ratio is None else self.amounts.share(ratio.expressions[0], "DRATIO")
             reader = SkewClauses(self.amounts, self.clock, unused=self.unused)
+            if (grouped := clauses.get("GROUPED")) is not None:
+                reader.take_groups(grouped)
             matrix, known = reader.read(bounds, bounds.expressions, budget)
-            policy: Policy = self._of_groups(matrix, clauses)
+            policy: Policy = self._of_groups(matrix, clauses, reader)
         else:
             policy = self._simple(chosen, clauses)
         if "PUNCTUATED BY" in clauses:
@@ -143,9 +150,16 @@ class PolicyReader:
         wait = None if given_up is None else self._silence(clauses, given_up)
         return Expected(policy, tuple(dict.fromkeys(sources)), wait), tuple(names)
 
-    def _of_groups(self, matrix: SkewMatrix, clauses: Mapping[str, Clause]) -> Policy:
-        """Bounds between sources, or between so many groups of them (Srivastava and Widom, sections 5.1 and 5.2)."""
+    def _of_groups(self, matrix: SkewMatrix, clauses: Mapping[str, Clause], reader: SkewClauses) -> Policy:
+        """Bounds between sources, or between groups of them (Srivastava and Widom, sections 5.1 and 5.2)."""
         unit = None if "CLOCK UNIT" not in clauses else self._silence(clauses, "CLOCK UNIT")
+        if "GROUPED" in clauses:
+            if "GROUPED INTO" in clauses:
+                raise self.amounts.source.error(
+                    "GROUPED INTO looks for groups, and GROUPED names them: keep one", clauses["GROUPED INTO"]
+                )
+            assignment = reader.assignment(clauses["BOUNDS"])
+            return MergedSources(DeclaredSkew(group(matrix, assignment), unit), assignment)
         if "GROUPED INTO" not in clauses:
             return DeclaredSkew(matrix, unit)
         amount = clauses["GROUPED INTO"].expressions[0]
@@ -203,24 +217,34 @@ class PolicyReader:
                 raise self.amounts.source.error(
                     f"ESTIMATED BOUNDS has no option {item.this}", item, meant(name, ESTIMATION)
                 )
-            if name not in ("MAXIMUM", "PAIRWISE") and not (
+            if name not in ("MAXIMUM", "STEADY", "PAIRWISE") and not (
                 item.expressions and isinstance(item.expressions[0], Amount)
             ):
                 raise self.amounts.source.error(f"{name} needs a number", item)
             parts[name] = item
+        for one, other in (("MAXIMUM", "WINDOW"), ("STEADY", "TOLERATED")):
+            if one in parts and other in parts:
+                raise self.amounts.source.error(f"{one} and {other} exclude each other: keep one", parts[other])
         usual = Adaptivity()
-        adaptivity = Adaptivity(
-            None if "MAXIMUM" in parts else self._count(parts, "WINDOW", usual.window or 0),
-            self._weight(parts, usual.weight),
-            self.amounts.share(parts["TOLERATED"].expressions[0], "TOLERATED")
-            if "TOLERATED" in parts
-            else usual.tolerated,
-        )
+        tolerated = None if "STEADY" in parts else usual.tolerated
+        if "TOLERATED" in parts:
+            tolerated = self.amounts.share(parts["TOLERATED"].expressions[0], "TOLERATED")
+        window = None if "MAXIMUM" in parts else self._window_of_estimates(parts, usual)
+        adaptivity = Adaptivity(window, self._weight(parts, usual.weight), tolerated)
         unit = self.clock.length(parts["UNIT"].expressions[0], "UNIT") if "UNIT" in parts else 1
         return EstimatedSkew(adaptivity, unit, self._count(parts, "AHEAD", 0), "PAIRWISE" in parts)
 
     def _count(self, parts: Mapping[str, Clause], name: str, usual: int) -> int:
         return self.amounts.rows(parts[name].expressions[0], name) if name in parts else usual
+
+    def _window_of_estimates(self, parts: Mapping[str, Clause], usual: Adaptivity) -> int | ClockSpan | None:
+        """How many rows, or how long, an estimate stands at least."""
+        if "WINDOW" not in parts:
+            return usual.window
+        amount = parts["WINDOW"].expressions[0]
+        if self.amounts.is_rows(amount):
+            return self.amounts.rows(amount, "WINDOW")
+        return ClockSpan(self.clock.length(amount, "WINDOW"))
 
     def _weight(self, parts: Mapping[str, Clause], usual: float) -> float:
         if "WEIGHT" not in parts:
@@ -236,3 +260,22 @@ class PolicyReader:
 
     def _silence(self, clauses: Mapping[str, Clause], name: str) -> int:
         return silence(self.clock, clauses[name].expressions[0], name)
+
+
+def promised_ranges(
+    clause: Clause | None, column: Callable[[exp.Expr], Column], source: SourceText
+) -> tuple[tuple[str, str, str], ...]:
+    """The ranges of which promises speak: PUNCTUATED BY .. FOR column BETWEEN first AND last, AND between several."""
+    found = []
+    given = [] if clause is None else clause.expressions[2:]
+    for one in [part for all in given for part in (all.flatten() if isinstance(all, exp.And) else [all])]:
+        edges = [one.this, one.args["low"], one.args["high"]] if isinstance(one, exp.Between) else []
+        if len(edges) != 3 or not all(isinstance(edge, exp.Column) for edge in edges):
+            raise source.error(
+                f"{one.sql('spark')!r} is no range of which promises speak",
+                clause,
+                "write FOR column BETWEEN first_column AND last_column, with AND between several",
+            )
+        name, first, last = (column(edge.this).name for edge in edges)
+        found.append((name, first, last))
+    return tuple(found)

@@ -5,7 +5,8 @@ is asked for early answers. The clauses stand behind the SELECT, in any order. B
 slide the point of WITHIN may be, SPEED how far a window without any error moves it, CONFIDENCE how surely the error is
 kept; they mean nothing without WITHIN. ESTIMATE asks for sums and counts extrapolated, beside their raw values, COMPARE
 names a function for a value; they mean nothing without a prod. BY names a stream whose rows are prods; where prods are
-among the rows of a query's own streams (PRODDED BY), none of these words is needed.
+among the rows of a query's own streams (PRODDED BY), none of these words is needed. WHERE leaves
+groups out of all of them.
 
 *SIDELINE.* A query that calls an expensive function has a queue before it, and SIDELINE says what becomes of bursts. A
 query with windows of its own that calls a function declared EXPENSIVE, in a value, a group or a condition, reads its
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sqlglot import exp
 
@@ -25,6 +27,7 @@ from eventide.language.create_stream import PLACES, OutputTarget, name_of
 from eventide.language.grammar.nodes import Amount, Amounts, Clause
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
+from eventide.language.group_patterns import patterns_of
 from eventide.plan.declared.query import Prods, Query
 from eventide.plan.declared.rows import Queue, Sideline, calls, check_sideline
 from eventide.plan.declared.stream import TimeKind
@@ -55,9 +58,10 @@ def with_prods(
     for word in ("PROD BETWEEN", "PROD SPEED", "PROD CONFIDENCE"):
         if word in clauses and "PROD WITHIN" not in clauses:
             raise source.error(f"{word} without PROD WITHIN", clauses[word], "write PROD WITHIN 2 % ERROR")
-    for word in ("ESTIMATE", "COMPARE"):
-        if word in clauses and not around.in_stream and clauses.keys() <= {"ESTIMATE", "COMPARE"}:
-            raise source.error(f"{word} without PROD", clauses[word], f"write PROD AT 75 % {clauses[word].sql()}")
+    for word in ("ESTIMATE", "COMPARE", "DISCARDING"):
+        if word in clauses and not around.in_stream and clauses.keys() <= {"ESTIMATE", "COMPARE", "DISCARDING"}:
+            prod = "PROD EVERY 100 ROWS" if word == "DISCARDING" else "PROD AT 75 %"
+            raise source.error(f"{word} without PROD", clauses[word], f"write {prod} {clauses[word].sql()}")
     try:
         every = clauses.get("PROD EVERY")
         by_rows = every is not None and amounts.says_rows(every.expressions[0])
@@ -70,6 +74,8 @@ def with_prods(
             estimate="ESTIMATE" in clauses,
             by=_by(clauses["PROD BY"], source, around) if "PROD BY" in clauses else None,
             in_stream=around.in_stream,
+            discarding="DISCARDING" in clauses,
+            where=_where(query, clauses["PROD WHERE"], source) if "PROD WHERE" in clauses else {},
             compare=_compared(query, clauses["COMPARE"], source, around) if "COMPARE" in clauses else (),
         )
         return replace(query, prods=prods)
@@ -97,6 +103,14 @@ def _compared(query: Query, clause: Clause, source: SourceText, around: ScriptCo
             raise source.error(f"{name!r} is compared twice", one)
         found[name] = around.functions[_known(function.name, function, "function", around.functions, source)]
     return tuple(found.items())
+
+
+def _where(query: Query, clause: Clause, source: SourceText) -> dict[str, Any]:
+    """The groups that are asked for."""
+    groups = {group.name.lower(): group.name for group in query.groups}
+    condition = clause.expressions[0]
+    found = patterns_of(condition, source)
+    return {groups[_known(name, condition, "group", groups, source)]: data for name, data in found.items()}
 
 
 def _known(name: str, node: exp.Expr, what: str, known: Mapping[str, str], source: SourceText) -> str:

@@ -107,7 +107,8 @@ def about_policy(declared: DeclaredStream) -> Iterator[tuple[str, exp.Expr]]:
         for message in about_bounds(inner.skew, stream.known, has_timeout):
             yield message, clauses["BOUNDS"]
     elif not has_timeout and (reason := _rests(inner)):
-        yield f"{reason}: when the stream falls silent, they wait for ever; add TIMEOUT", declared.tree
+        said_at = declared.tree if stream.twin_of is None else clauses.get("SLACK", declared.tree)
+        yield f"{reason}: when the stream falls silent, they wait for ever; add TIMEOUT", said_at
     elif (has_idle or "DRATIO" in clauses) and _may_fall_silent(stream) and _learns_from_rows(inner):
         if permitted_ratio(inner) is None:
             stands = "when all are silent, time stands, and the last window stays open until a row after its end comes"

@@ -31,6 +31,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from eventide.eventtime.early.triggers import RECENT
+from eventide.eventtime.pattern import Pattern
 from eventide.results.breakdown import ByGroup, ByPoint, numbered, place_of
 from eventide.results.error import Comparison, FailSafeComparison, Floats, errors
 
@@ -283,14 +284,20 @@ def _known(number: float) -> float | None:
     return None if math.isnan(number) else float(number)
 
 
-def filtered(table: pa.Table, groups: Mapping[str, Any]) -> pa.Table:
-    """The rows whose groups have these values; None stands for NULL.
+def filtered(table: pa.Table, groups: Mapping[str, Pattern]) -> pa.Table:
+    """The rows whose groups have these patterns.
 
-    >>> filtered(pa.table({"k": [1, 2, None]}), {"k": None}).num_rows
-    1
+    >>> filtered(pa.table({"k": [1, 2, None]}), {"k": Pattern.of([None, {"between": [2, 5]}])}).num_rows
+    2
     """
-    for name, value in groups.items():
+    for name, pattern in groups.items():
         column = table.column(name)
-        same = column.is_null() if value is None else pc.equal(column, pa.scalar(value).cast(column.type))
-        table = table.filter(pc.fill_null(same, False))
+        matching = column.is_null().to_numpy() & pattern.null
+        for low, high in pattern.ranges:
+            within = column.is_valid().to_numpy()
+            for edge, compare in ((low, pc.greater_equal), (high, pc.less_equal)):
+                if edge is not None:
+                    within &= pc.fill_null(compare(column, pa.scalar(edge).cast(column.type)), False).to_numpy()
+            matching |= within
+        table = table.filter(pa.array(matching))
     return table

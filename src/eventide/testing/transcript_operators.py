@@ -16,14 +16,15 @@ False
 
 *Prods.* A step may have prods, and a query may declare some. `prod` is one prod or a list of them. A prod has a `query`
 or operator (every query, if it names none), a `time` (all windows with their last instant up to it; every open window
-without one), perhaps an `after` (only those with their last instant after it), and a `group` with the values that its
-columns have. Times are those of the stream that is read in the end.
+without one), perhaps an `after` (only those with their last instant after it), and a `group` with the values, lists or
+ranges (`between: [low, high]`) that its columns have. Times are those of the stream that is read in the end.
 
 >>> from eventide.testing.transcript_program import program_of
 >>> stream = {"S": {"columns": {"t": "bigint", "k": "string"}, "time": "t"}}
 >>> asked = {"select": {"n": "count(*)"}, "group": ["k"], "window": {"range": 10}}
->>> prods_of({"time": 50, "group": {"k": "a"}}, program_of({"streams": stream, "query": asked}))
-(('query', Prod(up_to=50, after=-9223372036854775808, groups={'k': 'a'})),)
+>>> [(name, prod)] = prods_of({"time": 50, "group": {"k": "a"}}, program_of({"streams": stream, "query": asked}))
+>>> name, prod == Prod(up_to=50, groups={"k": "a"})
+('query', True)
 """
 
 from __future__ import annotations
@@ -147,24 +148,26 @@ def named_of(owner: str, key: str, written: Any) -> tuple[Named, ...]:
 
 
 PROD_KEYS = ("query", "time", "after", "group")
-DECLARED_KEYS = ("every", "rows", "at", "within", "estimate", "by")
+DECLARED_KEYS = ("every", "rows", "discarding", "at", "within", "estimate", "by", "where")
 
 
 def declared_prods(written: Any, kind: TimeKind) -> Prods:
     """The prods that a query declares: `every` so often, so many `rows`, `at` points, `within` an error, `by` a stream.
 
-    >>> declared_prods({"at": [0.75], "estimate": True}, TimeKind.SEQUENCE)
-    Prods(every=None, points=(0.75,), within=None, estimate=True, by=None, in_stream=False, compare=(), every_rows=None)
+    >>> declared_prods({"at": [0.75], "estimate": True}, TimeKind.SEQUENCE) == Prods(points=(0.75,), estimate=True)
+    True
     """
     known_keys(written, DECLARED_KEYS, "`prods` of a query")
     at, within = written.get("at", ()), written.get("within")
     return Prods(
         every=length(written["every"], kind) if "every" in written else None,
         every_rows=written.get("rows"),
+        discarding=bool(written.get("discarding")),
         points=tuple(float(point) for point in (at if isinstance(at, list | tuple) else [at])),
         within=None if within is None else Earliness(**(within if isinstance(within, dict) else {"error": within})),
         estimate=bool(written.get("estimate")),
         by=written.get("by"),
+        where=written.get("where", {}),
     )
 
 

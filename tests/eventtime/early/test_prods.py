@@ -84,7 +84,7 @@ def test_a_prod_is_late_early_or_repeated_exactly_when_its_answer_is_empty_or_kn
         lambda up_to, length, group: Prod(up_to, up_to - length, {} if group is None else {"k": group}),
         st.integers(0, 30),
         st.integers(1, 30),
-        st.sampled_from([None, 1, 2]),
+        st.sampled_from([None, 1, 2, [1, 2], {"between": [2, 3]}, {"between": [None, 2]}]),
     )
     prod, before = data.draw(prods), data.draw(st.lists(prods, max_size=2))
     matching = [last for last in held if last > closed and prod.after < last <= prod.up_to]

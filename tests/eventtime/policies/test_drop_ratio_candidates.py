@@ -44,7 +44,7 @@ def test_without_thinning_the_lag_is_that_of_every_row(seed: int, rows: int) -> 
     rng = np.random.default_rng(seed)
     time = rng.integers(0, 300, rows)
     sample, shown = LagSample(1), -1
-    lags = {}
+    lags: dict[int, int | None] = {}
     for clock in range(rows):
         sample.observe(clock, time[clock : clock + 1], np.array([1]), np.array([shown]))
         if time[clock] > shown:
@@ -144,7 +144,8 @@ def test_whatever_an_adversary_sends_a_row_is_only_lost_to_a_candidate_that_was_
     """So the account of some candidate that was followed has every row that was lost."""
     rng = np.random.default_rng(seed)
     generator = DropRatio(0.05).start()
-    followed, shown = set(), -(10**18)
+    followed: set[int] = set()
+    shown = -(10**18)
     for clock in range(0, 4_000, 10):
         behind = {
             "behind": 0 if rng.random() < 0.9 else clock - shown,

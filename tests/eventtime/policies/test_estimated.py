@@ -16,6 +16,7 @@ from eventide.eventtime.policies.skew.estimated import (
     FALLS_UNTIL_FASTER,
     WIDEST,
     Adaptivity,
+    ClockSpan,
     EstimatedSkew,
     SkewEstimates,
 )
@@ -25,8 +26,8 @@ Round = tuple[int, list[tuple[int, int]]]
 
 adaptivities = st.builds(
     Adaptivity,
-    window=st.none() | st.integers(1, 5),
-    weight=st.sampled_from([0.0, 0.25, 0.5]),
+    window=st.none() | st.integers(1, 5) | st.integers(1, 8).map(ClockSpan),
+    weight=st.sampled_from([0.0, 0.25, 0.5, 1.0]),
     tolerated=st.none() | st.sampled_from([0.1, 0.5]),
 )
 policies = st.builds(
@@ -64,22 +65,26 @@ class Cell:
     calm: int = 0
     falls: int = 0
     window: int = 0
+    begun: int | None = None
 
     def __post_init__(self) -> None:
-        self.window = self.adaptivity.window or 0
+        self.window = self.adaptivity.length or 0
 
-    def learn(self, shown: int, rows: int) -> None:
+    def learn(self, shown: int, rows: int, clock: int) -> None:
         self.rows += rows
         self.calm += rows
+        self.begun = clock if self.begun is None else self.begun
         if shown > self.lag:
-            self.lag, self.most, self.rows, self.falls = shown, 0, 0, 0
+            self.lag, self.most, self.rows, self.falls, self.begun = shown, 0, 0, 0, clock
             self._exceeded()
             self.calm = 0
         else:
             self.most = max(self.most, shown)
-            if self.adaptivity.window is not None and self.rows > self.window:
+            by_clock = isinstance(self.adaptivity.window, ClockSpan)
+            passed = clock - self.begun if by_clock else self.rows
+            if self.adaptivity.window is not None and self.adaptivity.weight < 1 and passed > self.window:
                 self._window_is_full()
-                self.most, self.rows = 0, 0
+                self.most, self.rows, self.begun = 0, 0, clock
 
     def _window_is_full(self) -> None:
         if self.most < self.lag:
@@ -88,12 +93,13 @@ class Cell:
         else:
             self.falls = 0
         if self.adaptivity.tolerated is not None and self.falls == FALLS_UNTIL_FASTER:
-            assert self.adaptivity.window is not None
-            self.window, self.falls = max(self.window // 2, self.adaptivity.window // WIDEST, 1), 0
+            assert self.adaptivity.length is not None
+            self.window, self.falls = max(self.window // 2, self.adaptivity.length // WIDEST, 1), 0
 
     def _exceeded(self) -> None:
-        if self.adaptivity.window and self.adaptivity.tolerated and self.calm < 1 / self.adaptivity.tolerated:
-            self.window = min(self.window * 2, self.adaptivity.window * WIDEST)
+        length, tolerated = self.adaptivity.length, self.adaptivity.tolerated
+        if length and tolerated and self.calm < 1 / tolerated:
+            self.window = min(self.window * 2, length * WIDEST)
 
 
 class Plain:
@@ -127,7 +133,7 @@ class Plain:
                     ago = self.reached(reference, units, clock)
                     if ago > NEVER:
                         cell = self.cells.setdefault((j, reference, units), Cell(self.policy.adaptivity))
-                        cell.learn(max(ago - earliest + 1, 0), sum(s == j for s, _ in rows))
+                        cell.learn(max(ago - earliest + 1, 0), sum(s == j for s, _ in rows), clock)
         self.rows += [(clock, s, t) for s, t in rows]
 
     def promised(self, j: int, clock: int) -> int:
@@ -330,12 +336,15 @@ def test_what_cannot_hold_is_refused(wrong: dict[str, int], says: str) -> None:
     ("window", "weight", "tolerated", "says"),
     [
         (0, 0.5, 0.1, "window of 0"),
-        (5, 1.0, 0.1, "window=None"),
+        (5, 1.5, 0.1, "from 0 to 1"),
+        (ClockSpan(0), 0.5, 0.1, "window of 0 of the clock"),
         (5, -0.1, 0.1, "weight"),
         (5, 0.5, 1.0, "0.01 for 1 %"),
     ],
 )
-def test_adaptivity_that_cannot_hold_is_refused(window: int, weight: float, tolerated: float, says: str) -> None:
+def test_adaptivity_that_cannot_hold_is_refused(
+    window: int | ClockSpan, weight: float, tolerated: float, says: str
+) -> None:
     with pytest.raises(DeclarationError, match=says):
         Adaptivity(window, weight, tolerated)
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from eventide.eventtime.arrays import as_plain
 from eventide.eventtime.heartbeat import resumed
-from eventide.eventtime.policies.drop_ratio.loss_account import SAFEST, WARM_UP_ROWS, LossAccount
+from eventide.eventtime.policies.drop_ratio.loss_account import WARM_UP_ROWS, LossAccount
+from eventide.eventtime.policies.drop_ratio.record_ladder import SAFEST
 
 RATIO = 0.01
 

@@ -21,12 +21,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide.engine.early.group_values import patterns_in
 from eventide.engine.operators.operator import Operator
 from eventide.engine.operators.windows import ends_of
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.prod import Prod, WindowEnds
 from eventide.eventtime.early.triggers import EarlinessControl, EarlyTrigger, Moment
 from eventide.eventtime.instant import FOREVER, NEVER, shift
+from eventide.eventtime.pattern import Pattern
 from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.query import ESTIMATE, Prods, Query, extrapolated
 from eventide.results.accuracy import Accuracy, ScoredWindows
@@ -46,6 +48,8 @@ class EarlyState:
     triggers: tuple[EarlyTrigger, ...] = ()
     control: EarlinessControl | None = None
     by_progress: bool = False
+    where: Mapping[str, Pattern] = field(default_factory=dict)
+    """The patterns of the groups that are asked for."""
     before: Moment = field(default_factory=lambda: Moment(NEVER))
     fresh: bool = False
     """Whether rows have come since it was asked last."""
@@ -72,6 +76,7 @@ class EarlyState:
             () if prods is None else prods.triggers(by_progress),
             None if prods is None or prods.within is None else prods.within.start(),
             by_progress,
+            where={} if prods is None else patterns_in(bound.query.name, bound, prods.where),
             every_rows=None if prods is None else prods.every_rows,
         )
 
@@ -93,7 +98,11 @@ class EarlyState:
                 self._note(prod, self.hand(now), closed)
                 found.append(prod)
         self.before = now
-        return found
+        return [self.restricted(prod) for prod in found]
+
+    def restricted(self, prod: Prod) -> Prod:
+        """A prod, for the groups that the query asks for."""
+        return replace(prod, groups=self.where)
 
     def due_by_rows(self, more: int) -> list[Prod]:
         """The prod for all open windows that is due because so many more rows have come: one of a round at most.
@@ -103,7 +112,7 @@ class EarlyState:
         if self.every_rows is None:
             return []
         before, self.rows = self.rows, self.rows + more
-        return [Prod()] if self.rows // self.every_rows > before // self.every_rows else []
+        return [self.restricted(Prod())] if self.rows // self.every_rows > before // self.every_rows else []
 
     def _note(self, prod: Prod, hand: int, closed: int) -> None:
         """Remember which windows the control asked for, and at which points: the last ones, after a long silence."""

@@ -241,7 +241,8 @@ class EarlyStep:
         prods = state.due(now, closed)
         if state.fresh:
             return prods
-        by_clock = [p for one in state.triggers if isinstance(one, Every) for p in one.due(state.ends, known, now)]
+        every = [one for one in state.triggers if isinstance(one, Every)]
+        by_clock = [state.restricted(prod) for one in every for prod in one.due(state.ends, known, now)]
         return [prod for prod in prods if prod not in by_clock]
 
     def _score(self, advanced: RunningOperators, name: str, state: EarlyState, closed: int, now: Moment) -> None:
@@ -279,6 +280,12 @@ class EarlyStep:
         by_rows, due = state.due_by_rows(rows), self._due(state, now, found.operators[name].frontier.time)
         # One for all windows asks for what the others would.
         prods = [] if ending else by_rows or due
+        if prods and bound.query.prods is not None and bound.query.prods.discarding:
+            # What is new is told of all windows, or it would be forgotten.
+            prods = [Prod()]
+            operator = found.operators[name]
+            snapshot = replace(snapshot, operators={**snapshot.operators, name: operator.since_asked()})
+            found.operators[name] = operator.asked()
 
         def answered(prod: Prod) -> pa.Table:
             asked.append(prod.up_to)
@@ -287,7 +294,7 @@ class EarlyStep:
 
         answers = [answered(prod) for prod in prods]
         if marked is not None:
-            table = answered(Prod(widest(marked)))
+            table = answered(state.restricted(Prod(widest(marked))))
             by_time = bound.query.has_known_ends
             answers.append(table.filter(pa.array(asked_for(table, marked, by_time))))
         tables = []
@@ -295,8 +302,7 @@ class EarlyStep:
             if table.num_rows:
                 points = _points(bound, state, table, now)
                 tables.append(self._dressed(table, bound, state, points))
-                if not bound.of_sessions:
-                    # An early session has another span than the final one, so no two of them can be compared.
+                if bound.query.has_scored_prods:
                     state.accuracy.emitted(tables[-1], points, now.clock)
         state.fresh = state.fresh and not prods
         return asked, tables

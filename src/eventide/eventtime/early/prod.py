@@ -13,6 +13,8 @@ wrong moment is harmless, and is distinguished from the others (section 3.3, mis
 [True, False, False]
 >>> Prod(up_to=50, groups={"sensor": 1}).matches({"sensor": 1, "lane": 7})
 True
+>>> Prod(groups={"sensor": {"between": [3, 7]}, "lane": [1, 2]}).matches({"sensor": 5, "lane": 3})
+False
 
 *Windows.* Windows end at regular instants, and an instant lies at a point of a window's last slide. Windows end at
 `anchor` + k * `slide` for every whole number k. The *point* of an instant in a window that ends at e is the share of
@@ -36,6 +38,7 @@ from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.instant import FOREVER, NEVER, Instants, shift
+from eventide.eventtime.pattern import Pattern
 
 
 class Timing(Enum):
@@ -49,9 +52,10 @@ class Timing(Enum):
 
 @dataclass(frozen=True)
 class Prod:
-    """Asks for windows with their last instant in (`after`, `up_to`]; `groups` names columns and the values they have.
+    """Asks for windows with their last instant in (`after`, `up_to`], in groups of a pattern.
 
-    A column that is not named may have any value. The value None stands for NULL.
+    `groups` names columns, with a `Pattern` or what stands for one: a value, a list, a range. A column that is not
+    named may have any value. The value None stands for NULL.
 
     >>> Prod(up_to=10, after=10)
     Traceback (most recent call last):
@@ -68,6 +72,7 @@ class Prod:
             raise DeclarationError(
                 f"a prod after {self.after} and up to {self.up_to} asks for no window: `up_to` must come after `after`"
             )
+        object.__setattr__(self, "groups", {name: Pattern.of(value) for name, value in self.groups.items()})
 
     def asks_for(self, lasts: Instants) -> NDArray[np.bool_]:
         """Which of the windows with these last instants it asks for."""
@@ -79,7 +84,7 @@ class Prod:
         >>> Prod(groups={"sensor": None}).matches({"sensor": None}), Prod(groups={"sensor": 2}).matches({"sensor": 1})
         (True, False)
         """
-        return all(name in group and group[name] == value for name, value in self.groups.items())
+        return all(name in group and pattern.matches(group[name]) for name, pattern in self.groups.items())
 
     def covers(self, other: Prod) -> bool:
         """Whether an answer to this one holds the answer to the other.
@@ -89,7 +94,9 @@ class Prod:
         >>> Prod(up_to=99, groups={"sensor": 1}).covers(Prod(up_to=49))
         False
         """
-        wider = all(name in other.groups and other.groups[name] == value for name, value in self.groups.items())
+        wider = all(
+            name in other.groups and pattern.covers(other.groups[name]) for name, pattern in self.groups.items()
+        )
         return wider and self.after <= other.after and other.up_to <= self.up_to
 
     def timing(self, closed: int, held: Instants, since: Iterable[Prod] = ()) -> Timing:
@@ -110,7 +117,11 @@ class Prod:
 
     def saved(self) -> dict[str, Any]:
         """The prod as plain data."""
-        return {"up_to": self.up_to, "after": self.after, "groups": dict(self.groups)}
+        return {
+            "up_to": self.up_to,
+            "after": self.after,
+            "groups": {name: pattern.saved() for name, pattern in self.groups.items()},
+        }
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,9 @@ STREAM_CLAUSES: Mapping[str, Parts] = {
     **dict.fromkeys(("CLOCK SKEW", "ON DEMAND"), ("amount",)),
     "BOUNDS": ("bounds",),
     **dict.fromkeys(("GROUPED INTO", "CLOCK UNIT"), ("amount",)),
+    "GROUPED": ("groups",),
     "ESTIMATED BOUNDS": ("pairs?",),
-    "PUNCTUATED BY": ("name",),
+    "PUNCTUATED BY": ("name", "ranges"),
     "PRODDED BY": ("name",),
     "OWN PROGRESS": (),
     "TIMEOUT": ("amount",),
@@ -64,7 +65,8 @@ PROD_CLAUSES: Mapping[str, Parts] = {
     "PROD SPEED": ("amount",),
     "PROD CONFIDENCE": ("amount",),
     "PROD BY": ("stream",),
-    "ESTIMATE": (),
+    "PROD WHERE": ("condition",),
+    **dict.fromkeys(("ESTIMATE", "DISCARDING"), ()),
     "COMPARE": ("comparisons",),
 }
 QUEUE_CLAUSES: Mapping[str, Parts] = {
@@ -76,7 +78,7 @@ STATE_CLAUSES: Mapping[str, Parts] = {"STATE TTL": ("ttl",)}
 BOUNDS_CLAUSES: Mapping[str, Parts] = {"TIMEOUT": ("amount",), "DRATIO": ("amount",)}
 FUNCTION_CLAUSES: Mapping[str, Parts] = {"FROM": ("text",), "RETURNS": ("type",), "EXPENSIVE": ()}
 
-WRAPPED = ("pairs", "bounds", "sources")
+WRAPPED = ("pairs", "bounds", "sources", "groups")
 """What stands in parentheses."""
 
 BEGINNINGS = ("CREATE", "SELECT", "WITH", "QUERY", "DROP", "SHOW", "EXPLAIN", "SET")

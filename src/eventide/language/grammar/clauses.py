@@ -197,6 +197,7 @@ class ClauseParser(Spark4.Parser):
             "pairs": lambda: self._parse_list(self._parse_pair),
             "bounds": lambda: self._parse_list(self._parse_bound),
             "sources": lambda: self._parse_list(self._parse_source_name),
+            "groups": lambda: self._parse_list(self._parse_group_of_sources),
             "input": self._parse_format_and_path,
             "output": self._parse_format_and_path,
         }
@@ -268,6 +269,15 @@ class ClauseParser(Spark4.Parser):
         if self._match(TokenType.NUMBER):
             return self.expression(exp.Literal(this=self._prev.text, is_string=True), self._prev)
         return self._parse_text() if self._curr.token_type is TokenType.STRING else self._parse_name()
+
+    def _parse_group_of_sources(self) -> Clause:
+        """`north (a, b)`: the name of a group, and its sources."""
+        token = self._curr
+        name = self._parse_name()
+        sources = Clause(this="", wrapped=True, expressions=self._parse_list(self._parse_source_name))
+        clause = Clause(this="", expressions=[name, sources])
+        clause.update_positions(token)
+        return clause
 
     def _parse_alert(self, name: exp.Expr) -> CreateAlert:
         """`name ON speeds WHEN lag > 30 seconds OR late_ratio > 0.5% FOR 1 minute`."""

@@ -71,7 +71,7 @@ class Clause(EventideNode):
         """The words, then the rest; names with commas between them, or in parentheses."""
         rest = [write(part) for part in self.expressions]
         if self.args.get("wrapped"):
-            return f"{self.this} ({', '.join(rest)})"
+            return f"{self.this} ({', '.join(rest)})".strip()
         kinds = {type(part) for part in self.expressions}
         listed = kinds in ({exp.Identifier}, {Amount}, {Clause})
         return " ".join((self.this, (", " if listed else " ").join(rest))).strip()

@@ -11,11 +11,12 @@ count from Sunday.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from sqlglot import exp
 
+from eventide.plan.duckdb.arrays import held, overlap_of, repeated, union_of
+from eventide.plan.duckdb.formats import read_time
 from eventide.plan.duckdb.generator import Rule, SparkToDuckDB, as_int, by_type, call, macro
 from eventide.plan.expressions.aggregate_call import decimal_of
 from eventide.plan.expressions.spark_dialect import SPARK
@@ -82,48 +83,12 @@ def _extract(self: SparkToDuckDB, node: exp.Extract) -> str:
 
 def _to_date(self: SparkToDuckDB, node: exp.TsOrDsToDate) -> str:
     if node.args.get("format") is not None:
-        return self.refuse("TO_DATE with a format")
+        return f"CAST({read_time(self, node)} AS DATE)"
     return f"CAST({self.sql(node.this)} AS DATE)"
 
 
 def _unix_timestamp(self: SparkToDuckDB, node: exp.StrToUnix) -> str:
     return by_type("unix_timestamp", self.kind(node.this), self.sql(node.this))
-
-
-_TIME_PIECES = {
-    "%Y": (r"\d{4}", "%Y"),
-    "%mstrict": (r"\d{2}", "%m"),
-    "%dstrict": (r"\d{2}", "%d"),
-    "%Hstrict": (r"\d{2}", "%H"),
-    "%Mstrict": (r"\d{2}", "%M"),
-    "%Sstrict": (r"\d{2}", "%S"),
-    "%f": (r"\d{6}", "%f"),
-    "SSS": (r"\d{3}", "%g"),
-}
-"""Of a pattern of Spark's for times, as the parser has it: what must stand there, and how DuckDB reads it."""
-
-_TIME_PIECE = re.compile("|".join([*_TIME_PIECES, "'([^']*)'", "[^A-Za-z%']"]))
-
-
-def _read_time(self: SparkToDuckDB, node: exp.StrToTime) -> str:
-    """TO_TIMESTAMP with a pattern of numbers that have so many digits each; Spark takes no others for them."""
-    written, place, wanted, read = node.args["format"], 0, "", ""
-    pattern = written.name if isinstance(written, exp.Literal) else "?"
-    while place < len(pattern):
-        piece = _TIME_PIECE.match(pattern, place)
-        if piece is None:
-            return self.refuse("TO_TIMESTAMP with a pattern other than of yyyy, MM, dd, HH, mm, ss and SSS")
-        text = piece[1] if piece[1] is not None else piece[0]
-        digits, way = _TIME_PIECES.get(piece[0], (re.escape(text), text))
-        wanted, read, place = wanted + digits, read + way, piece.end()
-    given = self.sql(node.this)
-    # What has fewer digits is no time to Spark, and one to DuckDB.
-    checked = f"CASE WHEN {given} IS NULL OR regexp_full_match({given}, {_text(wanted)}) THEN {given} ELSE '' END"
-    return f"CAST(strptime({checked}, {_text(read)}) AS TIMESTAMPTZ)"
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
 
 
 def _shown_in(self: SparkToDuckDB, node: exp.AtTimeZone) -> str:
@@ -157,7 +122,7 @@ TIME_RULES: dict[type[exp.Expr], Rule] = {
     exp.Month: _dated("CAST(month({}) AS INTEGER)"),
     exp.Quarter: _dated("CAST(quarter({}) AS INTEGER)"),
     exp.Second: as_int("second"),
-    exp.StrToTime: _read_time,
+    exp.StrToTime: read_time,
     exp.StrToUnix: _unix_timestamp,
     exp.TimestampTrunc: _truncated(day=False),
     exp.TsOrDsAdd: _add_days,
@@ -173,6 +138,10 @@ TIME_RULES: dict[type[exp.Expr], Rule] = {
 
 NAMED: dict[str, Callable[..., str]] = {
     "any": lambda x: f"BOOL_OR({x})",
+    "array_repeat": repeated,
+    "array_union": union_of,
+    "arrays_overlap": overlap_of,
+    "bin": lambda x: f"bin(CAST({x} AS BIGINT))",
     "btrim": lambda x: f"trim({x})",
     "cardinality": lambda x: f"CAST(len({x}) AS INTEGER)",
     "e": lambda: "exp(1)",
@@ -209,6 +178,8 @@ VARIED = ("bigint", "smallint", "tinyint", "octet_length", "timestamp_seconds")
 
 def _named(self: SparkToDuckDB, node: exp.Anonymous) -> str:
     name = node.name.lower()
+    if name == "forall":
+        return held(self, node.expressions[0], node.expressions[1], every=True)
     arguments = [self.sql(argument) for argument in node.expressions]
     if name == "kll_sketch_get_quantile_double":
         many = isinstance(node.expressions[1], exp.Array)
@@ -294,14 +265,20 @@ def _size(self: SparkToDuckDB, node: exp.ArraySize) -> str:
 
 
 def _position(self: SparkToDuckDB, node: exp.StrPosition) -> str:
-    if node.args.get("position") is not None or node.args.get("occurrence") is not None:
-        return self.refuse("LOCATE from a place on")
-    return f"CAST(strpos({self.sql(node.this)}, {self.sql(node, 'substr')}) AS INTEGER)"
+    text, wanted, since = self.sql(node.this), self.sql(node, "substr"), node.args.get("position")
+    if since is None:
+        return f"CAST(strpos({text}, {wanted}) AS INTEGER)"
+    letters = node.args["substr"]
+    constant = isinstance(since, exp.Literal) and since.name.isdigit() and isinstance(letters, exp.Literal)
+    if not constant or not letters.name or node.args.get("occurrence") is not None:
+        return self.refuse("LOCATE from a place on, of what is no constant,")
+    if since.name == "0":
+        return f"CASE WHEN {text} IS NOT NULL AND {wanted} IS NOT NULL THEN CAST(0 AS INTEGER) END"
+    found = f"strpos(substring({text}, {since.name}), {wanted})"
+    return f"CAST(CASE WHEN {found} = 0 THEN 0 ELSE {found} + {since.name} - 1 END AS INTEGER)"
 
 
 def _concat(self: SparkToDuckDB, node: exp.Concat) -> str:
-    if any((self.kind(part) or "").startswith("ARRAY") for part in node.expressions):
-        return self.refuse("CONCAT of arrays")
     return "(" + " || ".join(self.sql(part) for part in node.expressions) + ")"
 
 
@@ -337,5 +314,4 @@ TEXT_RULES: dict[type[exp.Expr], Rule] = {
     exp.Struct: _struct,
     exp.Substring: _substring,
     exp.Upper: macro("upper"),
-    exp.Transform: _lambda_of_one("list_transform"),
 }

@@ -191,9 +191,14 @@ NUMBER_RULES: dict[type[exp.Expr], Rule] = {
     exp.Cast: _cast,
     exp.Ceil: _floor("ceil"),
     exp.Div: _divide,
+    exp.Factorial: lambda self, n: (
+        f"CASE WHEN {self.sql(n.this)} BETWEEN 0 AND 20 "
+        f"THEN CAST(factorial(CAST({self.sql(n.this)} AS INTEGER)) AS BIGINT) END"
+    ),
     exp.Floor: _floor("floor"),
     exp.IntDiv: _whole_divide,
     exp.IsNan: macro("isnan"),
+    exp.Rint: lambda self, n: f"round_even(CAST({self.sql(n.this)} AS DOUBLE), 0)",
     exp.Ln: macro("ln"),
     exp.Log: _log,
     exp.Mod: _arithmetic("%"),

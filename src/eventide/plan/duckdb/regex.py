@@ -208,13 +208,28 @@ def _split(self: SparkToDuckDB, node: exp.RegexpSplit) -> str:
     return call("str_split_regex", self.sql(node.this), _text(pattern.text))
 
 
+def _every(self: SparkToDuckDB, node: exp.RegexpExtractAll | exp.RegexpCount) -> str:
+    """All matches of a pattern that takes some letters, or of a group of it."""
+    pattern, group = _pattern(self, node.expression), node.args.get("group")
+    if pattern.may_be_empty or AT_THE_END in pattern.text:
+        return self.refuse(f"all matches of {node.expression.name!r}, which matches no letters at all,")
+    number = "1" if group is None else self.sql(group)
+    if isinstance(node, exp.RegexpCount):
+        return f"CAST(len(regexp_extract_all({self.sql(node.this)}, {_text(pattern.text)})) AS INTEGER)"
+    if not number.isdigit() or int(number) > min(pattern.groups, 9):
+        return self.refuse(f"REGEXP_EXTRACT_ALL of group {number}, which the pattern does not have,")
+    return call("regexp_extract_all", self.sql(node.this), _text(pattern.text), number)
+
+
 def _text(unanchored: str) -> str:
     escaped = unanchored.replace("'", "''")
     return f"'{escaped}'"
 
 
 PATTERN_RULES: dict[type[exp.Expr], Rule] = {
+    exp.RegexpCount: _every,
     exp.RegexpExtract: _extract,
+    exp.RegexpExtractAll: _every,
     exp.RegexpLike: _like,
     exp.RegexpReplace: _replace,
     exp.RegexpSplit: _split,

@@ -10,7 +10,7 @@ are.
 
 >>> to_duckdb("SELECT v div 2, unix_micros(ts), IF(a <=> b, 1, 0) FROM s")
 'SELECT spark_div(v, 2), epoch_us(ts), CASE WHEN a IS NOT DISTINCT FROM b THEN 1 ELSE 0 END FROM s'
->>> to_duckdb("date_format(ts, 'yyyy')")
+>>> to_duckdb("xpath(ts, 'yyyy')")
 Traceback (most recent call last):
     ...
 eventide.errors.DeclarationError: DATE_FORMAT exists only on Spark: use the Spark engine
@@ -42,10 +42,13 @@ from sqlglot.generators.duckdb import DuckDBGenerator
 
 from eventide.errors import DeclarationError
 from eventide.plan.duckdb.aggregates import AGGREGATE_RULES, ORDER_RULES
+from eventide.plan.duckdb.arrays import ARRAY_RULES
+from eventide.plan.duckdb.formats import FORMAT_RULES
 from eventide.plan.duckdb.functions import NAME_RULES, TEXT_RULES, TIME_RULES
 from eventide.plan.duckdb.generator import SparkToDuckDB
 from eventide.plan.duckdb.numbers import NUMBER_RULES
 from eventide.plan.duckdb.regex import PATTERN_RULES
+from eventide.plan.duckdb.texts import PIECE_RULES
 from eventide.plan.expressions.columns import Column
 from eventide.plan.expressions.parse import TOO_DEEP, name_of
 from eventide.plan.expressions.spark_dialect import SPARK
@@ -60,26 +63,30 @@ OPERATORS = (
 NUMBERS = (
     exp.Abs, exp.Sign, exp.Floor, exp.Ceil, exp.Round, exp.Sqrt, exp.Cbrt, exp.Exp, exp.Ln, exp.Log, exp.Pow, exp.Sin,
     exp.Cos, exp.Tan, exp.Asin, exp.Acos, exp.Atan, exp.Atan2, exp.Sinh, exp.Cosh, exp.Tanh, exp.Degrees, exp.Radians,
-    exp.Pi, exp.SafeAdd, exp.SafeSubtract, exp.SafeMultiply, exp.SafeDivide, exp.BitwiseCount,
+    exp.Pi, exp.SafeAdd, exp.SafeSubtract, exp.SafeMultiply, exp.SafeDivide, exp.BitwiseCount, exp.Factorial, exp.Rint,
 )  # fmt: skip
 
 TIMES = (
     exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfMonth, exp.DayOfWeek, exp.DayOfYear, exp.WeekOfYear, exp.Hour,
     exp.Minute, exp.Second, exp.TimestampTrunc, exp.DateTrunc, exp.TsOrDsAdd, exp.DateDiff, exp.AddMonths, exp.LastDay,
     exp.StrToUnix, exp.UnixSeconds, exp.UnixMillis, exp.UnixMicros, exp.UnixDate, exp.TsOrDsToDate,
-    exp.DateFromUnixDate, exp.StrToTime,
+    exp.DateFromUnixDate, exp.StrToTime, exp.TimeToStr, exp.TimeStrToTime, exp.UnixToStr, exp.Dayname, exp.Monthname,
+    exp.NextDay, exp.TimestampDiff,
 )  # fmt: skip
 
 TEXTS = (
     exp.Length, exp.Upper, exp.Lower, exp.Trim, exp.Substring, exp.Left, exp.Right, exp.Concat, exp.ConcatWs,
     exp.StrPosition, exp.Replace, exp.Pad, exp.Repeat, exp.Reverse, exp.RegexpLike, exp.RegexpReplace,
     exp.RegexpExtract, exp.RegexpSplit, exp.StartsWith, exp.EndsWith, exp.Contains, exp.MD5, exp.SHA2, exp.Hex,
-    exp.Translate, exp.DPipe, exp.Like,
+    exp.Translate, exp.DPipe, exp.Like, exp.Ascii, exp.Chr, exp.Initcap, exp.RegexpCount, exp.RegexpExtractAll, exp.SHA,
+    exp.Space, exp.SplitPart, exp.SubstringIndex,
 )  # fmt: skip
 
 LISTS = (
     exp.ArraySize, exp.ArrayContains, exp.ArraySort, exp.ArrayMin, exp.ArrayMax, exp.Transform, exp.ArrayFilter,
-    exp.ArrayToString, exp.MapKeys,
+    exp.ArrayToString, exp.MapKeys, exp.ArrayAppend, exp.ArrayCompact, exp.ArrayDistinct, exp.ArrayExcept,
+    exp.ArrayIntersect, exp.ArrayPosition, exp.ArrayPrepend, exp.ArrayRemove, exp.ArraySlice, exp.Exists, exp.Flatten,
+    exp.GenerateSeries, exp.MapContainsKey, exp.Reduce,
 )  # fmt: skip
 
 AGGREGATES = (
@@ -100,7 +107,8 @@ NEAR: frozenset[type[exp.Expr]] = frozenset(
 
 SAME_NAMES = frozenset(
     [
-        "any", "bigint", "btrim", "cardinality", "e", "every", "get", "hll_sketch_agg", "hll_sketch_estimate",
+        "any", "array_repeat", "array_union", "arrays_overlap", "bigint", "bin", "btrim", "cardinality", "e", "every",
+        "forall", "get", "hll_sketch_agg", "hll_sketch_estimate",
         "hll_union", "hll_union_agg", "hypot", "isnotnull", "isnull", "kll_merge_agg_double", "kll_sketch_agg_double",
         "kll_sketch_get_quantile_double", "make_date", "map_values", "mean", "octet_length", "pmod", "positive",
         "smallint", "some", "std", "timestamp_micros", "timestamp_millis", "timestamp_seconds", "tinyint", "try_avg",
@@ -111,7 +119,7 @@ SAME_NAMES = frozenset(
 
 OTHER_MEANING = frozenset(
     [
-        "assert_true", "bin", "collations", "hash", "jaro_winkler_similarity", "json_array_length", "make_time",
+        "assert_true", "collations", "hash", "jaro_winkler_similarity", "json_array_length", "make_time",
         "map_concat", "map_entries", "now", "printf", "range", "time_bucket", "url_decode", "url_encode",
         "user", "version", "window",
     ]
@@ -127,6 +135,9 @@ class RuledGenerator(SparkToDuckDB):
         **NUMBER_RULES,
         **TIME_RULES,
         **TEXT_RULES,
+        **ARRAY_RULES,
+        **FORMAT_RULES,
+        **PIECE_RULES,
         **PATTERN_RULES,
         **ORDER_RULES,
         **AGGREGATE_RULES,
@@ -287,7 +298,9 @@ def _write_out(node: exp.Expression, types: SparkTypes) -> None:
     elif isinstance(node, INSTANTS):
         _from_text(node, "TIMESTAMP", types)
     elif isinstance(node, DAYS):
-        _from_text(node, "DATE", types)
+        # What is read by a pattern is a text.
+        if node.args.get("format") is None:
+            _from_text(node, "DATE", types)
     elif isinstance(node, exp.DateDiff):
         for part in (node.this, node.expression):
             if types.of(part) == "STRING":

@@ -27,7 +27,8 @@ CONDITIONS = (exp.Predicate, exp.Not, exp.And, exp.Or, exp.Boolean, exp.LogicalA
 SAME = (
     exp.Paren, exp.Alias, exp.Filter, exp.Window, exp.IgnoreNulls, exp.RespectNulls, exp.Neg, exp.Abs, exp.Min, exp.Max,
     exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.ArgMin, exp.ArgMax, exp.AnyValue,
-    exp.Mode,
+    exp.Mode, exp.ArrayAppend, exp.ArrayCompact, exp.ArrayDistinct, exp.ArrayPrepend, exp.ArrayRemove, exp.ArraySlice,
+    exp.ArrayFilter, exp.ArraySort, exp.TimeStrToTime,
 )  # fmt: skip
 """What has the type of its first argument."""
 
@@ -41,6 +42,13 @@ FIXED: dict[type[exp.Expression], str] = {
     **dict.fromkeys((exp.Count, exp.CountIf, exp.ApproxDistinct, exp.UnixMicros, exp.UnixMillis), "BIGINT"),
     **dict.fromkeys((exp.UnixSeconds, exp.RowNumber, exp.IntDiv), "BIGINT"),
     **dict.fromkeys((exp.Length, exp.StrPosition, exp.Year, exp.Month, exp.Day, exp.Hour, exp.Minute), "INT"),
+    **dict.fromkeys((exp.Ascii, exp.RegexpCount), "INT"),
+    **dict.fromkeys((exp.ArrayPosition, exp.Factorial, exp.TimestampDiff), "BIGINT"),
+    **dict.fromkeys((exp.Chr, exp.Dayname, exp.Initcap, exp.Monthname, exp.SHA, exp.Space), "STRING"),
+    **dict.fromkeys((exp.SplitPart, exp.SubstringIndex, exp.TimeToStr, exp.UnixToStr), "STRING"),
+    **dict.fromkeys((exp.NextDay,), "DATE"),
+    **dict.fromkeys((exp.Rint,), "DOUBLE"),
+    **dict.fromkeys((exp.Exists,), "BOOLEAN"),
     **dict.fromkeys((exp.Second, exp.Quarter, exp.DayOfWeek, exp.DayOfYear, exp.DayOfMonth, exp.UnixDate), "INT"),
     **dict.fromkeys((exp.Upper, exp.Lower, exp.Trim, exp.Substring, exp.ConcatWs, exp.Replace, exp.Pad), "STRING"),
     **dict.fromkeys((exp.DateFromUnixDate, exp.DateTrunc, exp.TsOrDsToDate, exp.LastDay, exp.AddMonths), "DATE"),

@@ -30,7 +30,8 @@ reference as it stood t units of the clock ago. Each row shows the least lag tha
 cell:
 
 - a row that shows more than the estimate raises it at once, and the count starts anew;
-- after more than W rows without that, the estimate falls to alpha x itself + (1 - alpha) x the most those rows showed;
+- after more than W rows, or more than W of the clock, without that, the estimate falls to alpha x itself + (1 - alpha)
+  x the most those rows showed; with alpha = 1 it never falls;
 - adaptive adaptivity (section 6.2): an estimate exceeded more often than tolerated doubles W, four falls in a row halve
   it, within a factor of 16 of the W declared.
 
@@ -69,10 +70,22 @@ WIDEST = 16
 
 
 @dataclass(frozen=True)
+class ClockSpan:
+    """A window of so much of the clock, in the place of so many rows.
+
+    >>> Adaptivity(window=ClockSpan(60_000_000)).length
+    60000000
+    """
+
+    length: int
+
+
+@dataclass(frozen=True)
 class Adaptivity:
     """How estimates follow: `window` (W) rows, `weight` (alpha) of the old estimate, `tolerated` share of rows above.
 
-    Without `window` estimates never fall: the maximum seen. Without `tolerated` the window keeps its length.
+    Without `window`, or with a weight of 1, estimates never fall: the maximum seen. Without `tolerated` the window
+    keeps its length: figure 4 as it is printed. A window may be a `ClockSpan`.
 
     >>> Adaptivity(window=0)
     Traceback (most recent call last):
@@ -80,25 +93,34 @@ class Adaptivity:
     eventide.errors.DeclarationError: a window of 0 rows: give 1 or more, or None for estimates that never fall
     """
 
-    window: int | None = 100
+    window: int | ClockSpan | None = 100
     weight: float = 0.5
     tolerated: float | None = 0.01
 
     def __post_init__(self) -> None:
-        if self.window is not None and self.window < 1:
+        if self.length is not None and self.length < 1:
+            what = "of the clock" if isinstance(self.window, ClockSpan) else "rows"
             raise DeclarationError(
-                f"a window of {self.window} rows: give 1 or more, or None for estimates that never fall"
+                f"a window of {self.length} {what}: give 1 or more, or None for estimates that never fall"
             )
-        if not 0 <= self.weight < 1:
-            raise DeclarationError(
-                f"weight {self.weight} must be from 0 to below 1: for estimates that never fall give window=None"
-            )
+        if not 0 <= self.weight <= 1:
+            raise DeclarationError(f"weight {self.weight} must be from 0 to 1, where estimates never fall")
         if self.tolerated is not None and not 0 < self.tolerated < 1:
             raise DeclarationError(f"tolerated {self.tolerated} must be a share between 0 and 1: write 0.01 for 1 %")
 
+    @property
+    def length(self) -> int | None:
+        """W in rows, or in ticks of the clock."""
+        return self.window.length if isinstance(self.window, ClockSpan) else self.window
+
+    @property
+    def never_falls(self) -> bool:
+        """Whether estimates are the maximum seen."""
+        return self.window is None or self.weight == 1
+
 
 class SkewEstimates(SavedState):
-    """Arrays over (target, reference, t)."""
+    """Arrays over (target, reference, t); `_rows` of a window of the clock is when it began."""
 
     SAVED = ("lag", "_most", "_rows", "_calm", "_falls", "_window")
 
@@ -119,21 +141,28 @@ class SkewEstimates(SavedState):
             pad = ((0, more[0]), (0, more[1]), (0, 0))
             for name in ("lag", "_most", "_rows", "_calm", "_falls"):
                 setattr(self, name, np.pad(getattr(self, name), pad))
-            self._window = np.pad(self._window, pad, constant_values=self._adaptivity.window or 0)
+            self._window = np.pad(self._window, pad, constant_values=self._adaptivity.length or 0)
 
     def learn(
-        self, targets: NDArray[np.intp], shown: Instants, meant: NDArray[np.bool_], rows: NDArray[np.int64]
+        self,
+        targets: NDArray[np.intp],
+        shown: Instants,
+        meant: NDArray[np.bool_],
+        rows: NDArray[np.int64],
+        clock: int = 0,
     ) -> None:
         """Take in the most that the rows of a round showed for each of `targets`, where there was a reference."""
         # When all speak, a slice spares a copy of every array.
         at = slice(None) if len(targets) == len(self.lag) else targets
         lag = self.lag[at]
         exceeded = meant & (shown > lag)
-        if self._adaptivity.window is None:
+        length = self._adaptivity.length
+        if length is None or self._adaptivity.never_falls:
             self.lag[at] = np.where(exceeded, shown, lag)
             return
         came = rows[:, None, None] * meant
-        count = self._rows[at] + came
+        by_clock = isinstance(self._adaptivity.window, ClockSpan)
+        count = clock - self._rows[at] if by_clock else self._rows[at] + came
         most = np.maximum(self._most[at], np.where(meant, shown, 0))
         full = ~exceeded & (count > self._window[at])
         falling = full & (most < lag)
@@ -144,14 +173,15 @@ class SkewEstimates(SavedState):
             falls = np.where(exceeded | (full & ~falling), 0, self._falls[at] + falling)
             slow = falls >= FALLS_UNTIL_FASTER
             self._falls[at] = np.where(slow, 0, falls)
-            shortest, longest = max(self._adaptivity.window // WIDEST, 1), self._adaptivity.window * WIDEST
+            shortest, longest = max(length // WIDEST, 1), length * WIDEST
             window = np.where(hasty, self._window[at] * 2, np.where(slow, self._window[at] // 2, self._window[at]))
             self._window[at] = np.minimum(np.maximum(window, shortest), longest)
         # Floats near 2**63 may round beyond int64.
         fall = np.minimum((lag - most) * (1 - self._adaptivity.weight), 2.0**62).astype(np.int64)
         self.lag[at] = np.where(exceeded, shown, np.where(falling, lag - np.maximum(fall, 1), lag))
         self._most[at] = np.where(exceeded | full, 0, most)
-        self._rows[at] = np.where(exceeded | full, 0, count)
+        begins, goes_on = (clock, self._rows[at]) if by_clock else (0, count)
+        self._rows[at] = np.where(exceeded | full, begins, goes_on)
 
 
 @dataclass(frozen=True)
@@ -214,7 +244,7 @@ class EstimatedSkewGenerator(SavedGenerator):
         reference = reference if len(reference) == 1 else reference[spoke]
         distance = 1 - np.maximum(arrivals.earliest_by_source, 1 - FOREVER)
         shown = np.maximum(shift_all(reference, distance[:, None, None]), 0)
-        self._estimates.learn(spoke, shown, reference > NEVER, arrivals.rows_by_source)
+        self._estimates.learn(spoke, shown, reference > NEVER, arrivals.rows_by_source, arrivals.clock)
         self._reached[spoke, 0] = np.maximum(self._reached[spoke, 0], arrivals.latest_by_source)
         self._up_to_date = False
 

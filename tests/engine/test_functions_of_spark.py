@@ -1,0 +1,76 @@
+"""What the local engine says by a function of Spark's is what Spark says, value by value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from eventide.plan.duckdb.transpile import to_duckdb
+from eventide.sources.arrow_types import spark_type_of
+from tests.choice import chosen
+from tests.engine.functions_of_spark import AGGREGATES, OVER, functions, is_same, refused
+from tests.engine.partial_runs import alike, duck
+from tests.engine.spark_words import ALL_COLUMNS, table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROUNDING = 1e-12
+DDL = ", ".join(f"`{column.name}` {column.type}" for column in ALL_COLUMNS)
+GROUPS = list(dict.fromkeys(function.group for function in functions()))
+NO_NAMES = {
+    "case",
+    "cast",
+    "try_cast",
+    "exists",
+    "extract",
+    "in",
+    "overlay",
+    "position",
+    "rlike",
+    "timestampadd",
+    "timestampdiff",
+}
+"""Words of the grammar, which no catalog of functions has, and one that has another name in it."""
+
+
+def compared(group: str) -> list[str]:
+    """The calls of a group whose answers are said to be the same."""
+    mine = [function for function in functions() if function.group == group]
+    return [call for one in mine for call in one.calls if call not in refused() and is_same(call)]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "group",
+    chosen(
+        [group for group in GROUPS if group not in (OVER, "JSON and others")],
+        lambda group: group == "Arrays, maps and structs",
+    ),
+)
+def test_functions_have_sparks_answers_and_types(group: str, spark: SparkSession) -> None:
+    spark.createDataFrame(table(), schema=DDL).createOrReplaceTempView("words")
+    calls = compared(group)
+    selected = ", ".join(f"{sql} AS c{n}" for n, sql in enumerate(calls))
+    expected = spark.sql(f"SELECT {selected} FROM words").toArrow()
+    with duck() as connection:
+        connection.register("words", table())
+        for n, sql in enumerate(calls):
+            found = connection.sql(f"SELECT {to_duckdb(sql, ALL_COLUMNS)} AS x FROM words").to_arrow_table()
+            assert alike(expected.column(n).to_pylist(), found.column(0).to_pylist(), ROUNDING), sql
+            assert spark_type_of(expected.schema.field(n).type) == spark_type_of(found.schema.field(0).type), sql
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_all_of_the_list_are_functions_of_spark(spark: SparkSession) -> None:
+    known = {row.function for row in spark.sql("SHOW FUNCTIONS").collect()}
+    assert {function.name for function in functions()} - NO_NAMES <= known
+
+
+def test_the_list_has_functions_of_every_kind() -> None:
+    names = [function.name for function in functions()]
+    assert len(names) > 200
+    assert len(set(names)) == len(names)
+    assert compared(AGGREGATES)
