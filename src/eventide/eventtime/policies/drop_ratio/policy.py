@@ -151,7 +151,8 @@ class DropRatioGenerator(SavedGenerator):
 
     def check(self, snapshot: Snapshot) -> None:
         """Refuse a snapshot from which this policy cannot go on; it can from one of the version before."""
-        check_snapshot({**snapshot, "version": max(snapshot.get("version", 0), self.VERSION)}, self.KIND, self.VERSION)
+        version = self.VERSION - 1 if snapshot.get("version") == self.VERSION - 1 else self.VERSION
+        check_snapshot(snapshot, self.KIND, version)
 
     def restore(self, saved: Snapshot) -> None:
         """Go on from what `snapshot` described; version 1 had no candidates, so they begin where it stood."""
