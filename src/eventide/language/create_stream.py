@@ -24,6 +24,7 @@ from eventide.language.record_columns import (
     arrives_by_record,
     columns_of_changes,
     columns_of_records,
+    columns_of_versions,
     options_of_topics,
 )
 from eventide.plan.declared.secrets import checked_secret
@@ -79,8 +80,9 @@ class StreamReader:
         columns, partitions = columns_of_records(columns, clauses)
         changes = columns_of_changes(self._options(clauses.get("OPTIONS")), clauses, columns, self.source)
         columns = (*columns, *changes)
+        version, deleted = columns_of_versions(self._options(clauses.get("OPTIONS")), clauses, columns, self.source)
         arrival = self._column(clauses["ARRIVAL BY"].expressions[0], columns) if "ARRIVAL BY" in clauses else None
-        time, timestamps = self._time(tree, clauses, columns, arrival, next(iter(changes), None))
+        time, timestamps = self._time(tree, clauses, columns, arrival, next(iter(changes), version))
         if arrival is None and arrives_by_record(clauses, columns, time):
             declared_too = any(column.name.lower() == NOTED.name for column in columns)
             columns = columns if declared_too else (*columns, NOTED)
@@ -94,7 +96,7 @@ class StreamReader:
             arrival=arrival.name if arrival else None,
             timestamps=timestamps,
             input=self._input(tree, clauses),
-            removed=REMOVED if changes else None,
+            removed=REMOVED if changes else deleted.name if deleted else None,
             computed=computed,
         )
         declared = DeclaredStream(stream, clauses, tree)

@@ -187,6 +187,17 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
                 )
 
     @property
+    def is_in_envelopes(self) -> bool:
+        """Whether its rows come in messages of change data."""
+        return self.input is not None and any(name.lower() == ENVELOPE for name, _ in self.input.options)
+
+    @property
+    def is_captured(self) -> bool:
+        """Whether its rows are the changes of a table of a database, which is asked for them."""
+        given = self.input
+        return given is not None and given.format.lower() == "postgres" and self.table is None
+
+    @property
     def as_read(self) -> Stream:
         """The stream as its input knows it: without the columns that are computed."""
         names = {name.lower() for name, _ in self.computed}
