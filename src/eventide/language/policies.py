@@ -28,8 +28,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+
+from sqlglot import exp
 
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.policies.clock_skew import ClockSkew
@@ -52,7 +54,9 @@ from eventide.eventtime.policies.wrappers.source_groups import MergedSources
 from eventide.eventtime.policies.wrappers.timeout import Timeout
 from eventide.language.bounds import SkewClauses, silence
 from eventide.language.grammar.nodes import Amount, Amounts, Clause
+from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
+from eventide.plan.expressions.columns import Column
 
 WATERMARKS = ("WATERMARK FOR", "WATERMARK")
 """DELAY as Flink and Spark spell it, with the name of the column that tells the time."""
@@ -256,3 +260,22 @@ class PolicyReader:
 
     def _silence(self, clauses: Mapping[str, Clause], name: str) -> int:
         return silence(self.clock, clauses[name].expressions[0], name)
+
+
+def promised_ranges(
+    clause: Clause | None, column: Callable[[exp.Expr], Column], source: SourceText
+) -> tuple[tuple[str, str, str], ...]:
+    """The ranges of which promises speak: PUNCTUATED BY .. FOR column BETWEEN first AND last, AND between several."""
+    found = []
+    given = [] if clause is None else clause.expressions[2:]
+    for one in [part for all in given for part in (all.flatten() if isinstance(all, exp.And) else [all])]:
+        edges = [one.this, one.args["low"], one.args["high"]] if isinstance(one, exp.Between) else []
+        if len(edges) != 3 or not all(isinstance(edge, exp.Column) for edge in edges):
+            raise source.error(
+                f"{one.sql('spark')!r} is no range of which promises speak",
+                clause,
+                "write FOR column BETWEEN first_column AND last_column, with AND between several",
+            )
+        name, first, last = (column(edge.this).name for edge in edges)
+        found.append((name, first, last))
+    return tuple(found)
