@@ -26,6 +26,7 @@ def prods(clauses: str, stream: str = STREAM, window: str = "[RANGE 5 min SLIDE 
         ("", None),
         ("PROD EVERY 1 SECOND", Prods(every=1_000_000)),
         ("PROD EVERY 100 ROWS", Prods(every_rows=100)),
+        ("PROD EVERY 1 s DISCARDING", Prods(every=1_000_000, discarding=True)),
         ("prod at 75 %, 90%", Prods(points=(0.75, 0.9))),
         ("PROD AT 120 % ESTIMATE", Prods(points=(1.2,), estimate=True)),
         ("PROD WITHIN 2 % ERROR", Prods(within=Earliness(0.02))),
@@ -91,6 +92,8 @@ def test_prod_is_still_a_name() -> None:
     ("clauses", "message"),
     [
         ("PROD EVERY 0 ROWS", "PROD EVERY 0 ROWS has no rows between two prods: give 1 or more"),
+        ("DISCARDING", "DISCARDING without PROD"),
+        ("PROD AT 50 % DISCARDING", "DISCARDING goes with PROD EVERY alone"),
         ("PROD AT 75", "PROD AT cannot be 75: write a share of the slide such as 75 %"),
         ("PROD AT 5 min", "PROD AT cannot be 5 min"),
         ("PROD EVERY 0 s", "PROD EVERY 0 has no pause between two prods"),

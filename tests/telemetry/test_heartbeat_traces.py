@@ -37,6 +37,15 @@ CREATE QUERY more AS SELECT sum(n) AS n FROM few [RANGE 40];
 """
 
 
+MERGED = """
+CREATE STREAM s (t BIGINT, who STRING, v INT) TIMESTAMP BY t SOURCE BY who OWN PROGRESS;
+CREATE QUERY twice AS SELECT t, who, 2 * v AS v FROM s WHERE v >= 1;
+CREATE QUERY pairs AS SELECT a.t AS t, a.v + b.v AS v FROM s AS a JOIN twice AS b
+    ON a.who = b.who AND b.t BETWEEN a.t AND a.t + 5;
+CREATE QUERY few AS SELECT count(*) AS n FROM pairs [RANGE 20 SLIDE 10];
+"""
+
+
 class Played:
     """An engine that is traced, and is given rows by source; `rounds` has what each gave."""
 
@@ -89,10 +98,11 @@ def data_of(run: Played, tracing: Tracing) -> dict[str, Any]:
     return traces_data(tracing.traces(), engine.state.progress(engine.program, engine.scheduling))
 
 
+@pytest.mark.parametrize("script", [SCRIPT, MERGED], ids=["windows", "joins"])
 @pytest.mark.parametrize("seed", chosen(range(6), lambda seed: seed == 0))
-def test_no_result_that_holds_it_comes_after_a_heartbeat_has_left(tmp_path: Path, seed: int) -> None:
+def test_no_result_that_holds_it_comes_after_a_heartbeat_has_left(tmp_path: Path, seed: int, script: str) -> None:
     random = Random(seed)
-    with played(tmp_path) as run:
+    with played(tmp_path, script) as run:
         tracing = Tracing(run.engine, every=0.0)
         times = dict.fromkeys("abc", 0)
         for _ in range(25):
@@ -104,12 +114,14 @@ def test_no_result_that_holds_it_comes_after_a_heartbeat_has_left(tmp_path: Path
             for visit in trace.visits:
                 if visit.left is None or visit.step == "s":
                     continue
+                # The time of a pair is that of its later row.
+                edge = "window_end" if visit.step == "pairs" else "window_start"
                 later = [work for work in run.rounds if work.number > visit.left.round]
                 starts = [
                     start
                     for work in later
                     for batch in work.batches(visit.step)
-                    for start in batch.column("window_start").to_pylist()
+                    for start in batch.column(edge).to_pylist()
                 ]
                 seen += len(starts)
                 assert all(start > visit.time for start in starts)

@@ -186,6 +186,7 @@ class ContinuousQuery(NamedRows, Startable):
         by: EventStream | None = None,
         compare: Mapping[str, Comparison] | None = None,
         rows: int | None = None,
+        discarding: bool = False,
         where: Mapping[str, Any] | None = None,
     ) -> ContinuousQuery:
         """Give early results, too, by prods (early triggers).
@@ -199,6 +200,7 @@ class ContinuousQuery(NamedRows, Startable):
           says how surely, how fast, and between which points.
         - `by`: a stream whose rows are prods. Each asks for windows up to its time, in the groups given by its columns
           of the same names. A stream with prods among its own rows (`eventide.stream(..., prodded=...)`) needs none.
+        - `discarding`: with `every` or `rows`, early results are over what came since the last ones.
         - `estimate`: also extrapolate early sums and counts.
         - `compare`: functions by the name of a value. Each takes early and final values, two Arrow arrays without NULL,
           and returns errors: 0 where the early value is as good as the final one.
@@ -230,6 +232,7 @@ class ContinuousQuery(NamedRows, Startable):
             any(stream.prods is not None for stream in without_prods.plan.streams),
             tuple((compare or {}).items()),
             rows,
+            discarding,
             dict(where or {}),
         )
         return replace(self, declared=replace(self.declared, prods=prods), prodded_by=by)

@@ -96,7 +96,7 @@ def watch(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each alert.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Print the alerts of a running engine: silent sources, clocks that jump, broken bounds, slow sinks."""
+    """Print the alerts of a running engine: silent sources, clocks that jump, broken bounds, slow sinks, rules."""
     from eventide.commands.watch import watch_run
 
     watch_run(checkpoint, once, json)

@@ -58,9 +58,10 @@ def with_prods(
     for word in ("PROD BETWEEN", "PROD SPEED", "PROD CONFIDENCE"):
         if word in clauses and "PROD WITHIN" not in clauses:
             raise source.error(f"{word} without PROD WITHIN", clauses[word], "write PROD WITHIN 2 % ERROR")
-    for word in ("ESTIMATE", "COMPARE"):
-        if word in clauses and not around.in_stream and clauses.keys() <= {"ESTIMATE", "COMPARE"}:
-            raise source.error(f"{word} without PROD", clauses[word], f"write PROD AT 75 % {clauses[word].sql()}")
+    for word in ("ESTIMATE", "COMPARE", "DISCARDING"):
+        if word in clauses and not around.in_stream and clauses.keys() <= {"ESTIMATE", "COMPARE", "DISCARDING"}:
+            prod = "PROD EVERY 100 ROWS" if word == "DISCARDING" else "PROD AT 75 %"
+            raise source.error(f"{word} without PROD", clauses[word], f"write {prod} {clauses[word].sql()}")
     try:
         every = clauses.get("PROD EVERY")
         by_rows = every is not None and amounts.says_rows(every.expressions[0])
@@ -73,6 +74,7 @@ def with_prods(
             estimate="ESTIMATE" in clauses,
             by=_by(clauses["PROD BY"], source, around) if "PROD BY" in clauses else None,
             in_stream=around.in_stream,
+            discarding="DISCARDING" in clauses,
             where=_where(query, clauses["PROD WHERE"], source) if "PROD WHERE" in clauses else {},
             compare=_compared(query, clauses["COMPARE"], source, around) if "COMPARE" in clauses else (),
         )

@@ -45,7 +45,6 @@ from eventide.plan.binding import BoundOperator, BoundProgram, running
 from eventide.plan.bound.query import BoundQuery
 from eventide.plan.declared.program import Operator, Program, reads
 from eventide.plan.declared.query import Prods, Query
-from eventide.plan.declared.query import in_words as prods_in_words
 from eventide.plan.declared.secrets import masked
 from eventide.plan.declared.stream import Input, Stream, TimeKind, Timestamps
 from eventide.plan.declared.window import GrowingWindow, LifeWindow, RowWindow, SameWindow, SessionWindow
@@ -55,6 +54,7 @@ from eventide.plan.sql.reduce import kept_text
 from eventide.plan.sql.sessions import final_text
 from eventide.profile.amounts import size_words, spoken
 from eventide.report.operators import attributes, described_operator, in_words, is_same_in, of_stream
+from eventide.report.prods import in_words as prods_in_words
 
 
 @dataclass(frozen=True)
@@ -219,6 +219,7 @@ def _stream(stream: Stream, readers: list[BoundQuery]) -> dict[str, Any]:
         "source": list(stream.source),
         "arrival": stream.arrival,
         "punctuation": stream.punctuation,
+        **({"promised": [list(one) for one in stream.promised]} if stream.promised else {}),
         "prods": stream.prods,
         "policy": in_words(stream.policy, unitless) if stream.timestamps is Timestamps.EXTERNAL else "the clock",
         "future": None if stream.future is None else _future(stream, unitless),

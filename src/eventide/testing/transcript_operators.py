@@ -148,7 +148,7 @@ def named_of(owner: str, key: str, written: Any) -> tuple[Named, ...]:
 
 
 PROD_KEYS = ("query", "time", "after", "group")
-DECLARED_KEYS = ("every", "rows", "at", "within", "estimate", "by", "where")
+DECLARED_KEYS = ("every", "rows", "discarding", "at", "within", "estimate", "by", "where")
 
 
 def declared_prods(written: Any, kind: TimeKind) -> Prods:
@@ -162,6 +162,7 @@ def declared_prods(written: Any, kind: TimeKind) -> Prods:
     return Prods(
         every=length(written["every"], kind) if "every" in written else None,
         every_rows=written.get("rows"),
+        discarding=bool(written.get("discarding")),
         points=tuple(float(point) for point in (at if isinstance(at, list | tuple) else [at])),
         within=None if within is None else Earliness(**(within if isinstance(within, dict) else {"error": within})),
         estimate=bool(written.get("estimate")),

@@ -280,6 +280,12 @@ class EarlyStep:
         by_rows, due = state.due_by_rows(rows), self._due(state, now, found.operators[name].frontier.time)
         # One for all windows asks for what the others would.
         prods = [] if ending else by_rows or due
+        if prods and bound.query.prods is not None and bound.query.prods.discarding:
+            # What is new is told of all windows, or it would be forgotten.
+            prods = [Prod()]
+            operator = found.operators[name]
+            snapshot = replace(snapshot, operators={**snapshot.operators, name: operator.since_asked()})
+            found.operators[name] = operator.asked()
 
         def answered(prod: Prod) -> pa.Table:
             asked.append(prod.up_to)
@@ -296,8 +302,7 @@ class EarlyStep:
             if table.num_rows:
                 points = _points(bound, state, table, now)
                 tables.append(self._dressed(table, bound, state, points))
-                if not bound.of_sessions:
-                    # An early session has another span than the final one, so no two of them can be compared.
+                if bound.query.has_scored_prods:
                     state.accuracy.emitted(tables[-1], points, now.clock)
         state.fresh = state.fresh and not prods
         return asked, tables

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from eventide.engine.operators.changing_aggregate import ChangingAggregate
 from eventide.engine.operators.count_window_aggregate import CountWindowAggregate
+from eventide.engine.operators.discarding_aggregate import DiscardingAggregate
 from eventide.engine.operators.join import JoinOperator
 from eventide.engine.operators.lookup import LookupOperator
 from eventide.engine.operators.merge import Merge
@@ -40,7 +41,8 @@ def start(bound: BoundQuery | BoundOperator, executor: Executor, begins: int = N
             return CountWindowAggregate.start(bound, executor, begins)
         if bound.of_sessions:
             return (ChangingAggregate if bound.query.changes else SessionAggregate).start(bound, executor, begins)
-        return WindowAggregate.start(bound, executor, begins)
+        discards = bound.query.prods is not None and bound.query.prods.discarding
+        return (DiscardingAggregate if discards else WindowAggregate).start(bound, executor, begins)
     if isinstance(bound, BoundOver):
         return OverOperator.start(bound, executor, begins)
     if isinstance(bound, BoundRows):

@@ -232,6 +232,14 @@ class Operator(ABC):
         """A copy that answers a prod: from all that it holds now, without closing anything."""
         return self
 
+    def since_asked(self) -> Operator:
+        """A copy that answers the prods of its own query; where these discard, it holds only what came since."""
+        return self
+
+    def asked(self) -> Operator:
+        """A copy that has answered the prods of its own query."""
+        return self
+
     def open(self) -> OpenQuery | None:
         """Which of its windows are open, for those who ask why; None for one without windows."""
         return None

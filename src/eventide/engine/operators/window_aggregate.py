@@ -183,6 +183,11 @@ class WindowAggregate(SliceAggregate):
         first = needed_from(self.query.panes, emitted_before, self.query.query.retain)
         return min(first, first_start(self.query.panes, holes))
 
+    @property
+    def needed(self) -> int:
+        """The first pane that a window needs which is not emitted yet, or is retained."""
+        return self._needed(self.emitted_before, self.facing)
+
     def advance(self, inputs: Sequence[InputProgress], limit: int | None = None) -> tuple[WindowAggregate, Output]:
         """Emit the windows that close, and again those that late rows have changed; then free."""
         latest = max((one.latest for one in inputs), default=NEVER)
@@ -370,8 +375,7 @@ class WindowAggregate(SliceAggregate):
             holes=holes,
             facing=holes,
         )
-        needed = run._needed(run.emitted_before, holes)
-        return replace(run, slices=state["slices"].trimmed("__pane", needed))
+        return replace(run, slices=state["slices"].trimmed("__pane", run.needed))
 
 
 @dataclass(frozen=True)

@@ -287,7 +287,7 @@ def restored(operator: Operator, executor: Executor, saved: Mapping[str, Any], f
     by_name = {file.name: file for file in files}
     state = {}
     for kind, rows in operator.state.items():
-        parts = [executor.files.restored(rows.layout, part, by_name) for part in saved["state"][kind]]
+        parts = [executor.files.restored(rows.layout, part, by_name) for part in saved["state"].get(kind, ())]
         if saved["place"] == "driver":
             parts = [executor.loaded(part) for part in parts]
         state[kind] = Segments(rows.layout).add(*parts)

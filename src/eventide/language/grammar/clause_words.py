@@ -34,7 +34,7 @@ STREAM_CLAUSES: Mapping[str, Parts] = {
     **dict.fromkeys(("GROUPED INTO", "CLOCK UNIT"), ("amount",)),
     "GROUPED": ("groups",),
     "ESTIMATED BOUNDS": ("pairs?",),
-    "PUNCTUATED BY": ("name",),
+    "PUNCTUATED BY": ("name", "ranges"),
     "PRODDED BY": ("name",),
     "OWN PROGRESS": (),
     "TIMEOUT": ("amount",),
@@ -66,7 +66,7 @@ PROD_CLAUSES: Mapping[str, Parts] = {
     "PROD CONFIDENCE": ("amount",),
     "PROD BY": ("stream",),
     "PROD WHERE": ("condition",),
-    "ESTIMATE": (),
+    **dict.fromkeys(("ESTIMATE", "DISCARDING"), ()),
     "COMPARE": ("comparisons",),
 }
 QUEUE_CLAUSES: Mapping[str, Parts] = {

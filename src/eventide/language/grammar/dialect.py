@@ -199,9 +199,9 @@ class Eventide(Spark4):
             return None if follows or begins else super()._parse_table_alias(alias_tokens)
 
         def _at_early_word(self, word: str) -> bool:
-            """Whether ESTIMATE or COMPARE .. WITH stands behind what is read, and is no name for it."""
+            """Whether ESTIMATE, DISCARDING or COMPARE .. WITH stands behind what is read, and is no name for it."""
             after = self._next.text.upper() if self._next else ""
-            if word == "ESTIMATE":
+            if word in ("ESTIMATE", "DISCARDING"):
                 return not after or any(clause.split()[0] == after for clause in (*PROD_CLAUSES, *INTO_CLAUSES))
             behind = self._tokens[self._index + 2 : self._index + 3]
             return word == "COMPARE" and bool(behind) and behind[0].text.upper() == "WITH"
@@ -246,6 +246,8 @@ class Eventide(Spark4):
         def _parse_part(self, part: str) -> list[Any]:
             if part == "condition":
                 return [self._parse_computed()]
+            if part == "ranges":
+                return [exp.Var(this="FOR"), self._parse_computed()] if self._match_text_seq("FOR") else []
             if part != "time":
                 return super()._parse_part(part)
             opens = self._curr.token_type is TokenType.L_PAREN

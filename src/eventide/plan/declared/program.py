@@ -53,6 +53,7 @@ from eventide.errors import DeclarationError
 from eventide.eventtime.policies.skew.declared import names_of_bounds
 from eventide.plan.declared.join import Join, Lookup
 from eventide.plan.declared.query import Prods, Query
+from eventide.plan.declared.reading import check_read, check_reading
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import Stream, TimeKind, Timestamps
 from eventide.plan.declared.window import RowWindow, SameWindow, SessionWindow, Window
@@ -95,27 +96,13 @@ class Program:
                 if read not in names:
                     self._refuse_unknown(step, read)
         for query in self.queries:
-            below = self.below(query)
-            if below is not None:
-                _check_over_query(query, below)
-                _refuse_endless(below, query.name)
-                if isinstance(query.window, SameWindow) and isinstance(below.window, SessionWindow):
-                    raise DeclarationError(
-                        f"query {query.name!r} has the windows of {below.name!r}, and no two {below.window.noun}s are "
-                        "the same window: give it one of its own, [RANGE 1 hour]"
-                    )
-            elif isinstance(query.window, SameWindow):
-                raise DeclarationError(
-                    f"query {query.name!r} reads {query.stream!r}, which has no windows: give it a window of its own"
-                )
+            check_reading(query, self.below(query), query.stream in self._streams_by_name)
             if query.by_source and (reason := self.not_by_source(query)) is not None:
                 raise DeclarationError(f"query {query.name!r} cannot close by source: {reason}")
         for operator in self.operators:
             for read in operator.inputs:
                 if (below := self._queries_by_name.get(read)) is not None:
-                    _refuse_endless(below, operator.name)
-                    if below.retain:
-                        _refuse_revised(below.name, operator.name)
+                    check_read(below, operator.name)
         object.__setattr__(self, "queries", with_prods_of_streams(self))
         # Prods may have made other queries of them.
         self.__dict__.pop("_queries_by_name", None)
@@ -259,31 +246,6 @@ def reads(step: Step) -> tuple[str, ...]:
     ('north', 'south')
     """
     return (step.stream,) if isinstance(step, Query) else step.inputs
-
-
-def _check_over_query(query: Query, below: Query) -> None:
-    if below.retain:
-        _refuse_revised(below.name, query.name)
-    if query.retain:
-        raise DeclarationError(
-            f"query {query.name!r} reads query {below.name!r}, whose results are never late, so it has nothing to "
-            "revise: drop its `retain`"
-        )
-
-
-def _refuse_revised(below: str, reader: str) -> None:
-    raise DeclarationError(
-        f"query {below!r} revises its windows, and query {reader!r} reads it: what was read cannot be "
-        "taken back. Drop its `retain`; or declare it twice, once with `retain` and once to be read"
-    )
-
-
-def _refuse_endless(below: Query, reader: str) -> None:
-    if isinstance(below.window, SessionWindow) and below.window.endless:
-        raise DeclarationError(
-            f"query {reader!r} reads {below.name!r}, whose state lives for ever, so it has no final results, which "
-            "others read: let its state end (STATE TTL 1 day), or give it a window"
-        )
 
 
 def streams_below(program: Program, name: str) -> frozenset[str]:

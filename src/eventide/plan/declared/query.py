@@ -29,7 +29,6 @@ from sqlglot import exp
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.triggers import AtPoints, ByProgress, Earliness, EarlyTrigger, Every
-from eventide.eventtime.pattern import BETWEEN
 from eventide.plan.declared.window import AnyWindow, LifeWindow, RowWindow, SessionWindow, Window
 from eventide.plan.expressions.aggregate_call import call_from
 from eventide.plan.expressions.columns import nearest_of
@@ -54,8 +53,9 @@ class Prods:
     slide, `within` lets the point find itself. Where the times of a stream are numbers of a sequence, its own progress
     takes the place of the clock. `by` names a stream whose rows are prods; `in_stream` says that prods come among the
     rows that the query reads. With `estimate`, sums and counts are extrapolated beside their raw values. `compare` has
-    functions of the user for values: of early and final ones as Arrow arrays, to errors. `where` has patterns of groups
-    as data (`eventtime.pattern`): no others are asked for.
+    functions of the user for values: of early and final ones as Arrow arrays, to errors. With `discarding`, an early
+    answer is over the rows that came since the last one, for all open windows. `where` has patterns of groups as data
+    (`eventtime.pattern`): no others are asked for.
     """
 
     every: int | None = None
@@ -66,9 +66,12 @@ class Prods:
     in_stream: bool = False
     compare: tuple[tuple[str, Compare], ...] = ()
     every_rows: int | None = None
+    discarding: bool = False
     where: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
+        if self.discarding:
+            self._check_discarding()
         asked = self.every is not None or bool(self.points) or self.within is not None or self.every_rows is not None
         if self.every_rows is not None and self.every_rows < 1:
             raise DeclarationError(f"PROD EVERY {self.every_rows} ROWS has no rows between two prods: give 1 or more")
@@ -83,6 +86,16 @@ class Prods:
                 raise DeclarationError(f"{how!r} cannot compare {value!r}: give a function of early and final values")
         self.triggers(by_progress=False)
 
+    def _check_discarding(self) -> None:
+        if self.needs_slides or self.by is not None or self.in_stream or self.where:
+            raise DeclarationError(
+                "DISCARDING goes with PROD EVERY alone: what asks for some windows cannot say of all what is new"
+            )
+        if self.estimate or self.compare:
+            raise DeclarationError(
+                "DISCARDING gives parts of windows, which have no errors: drop it, or ESTIMATE and COMPARE"
+            )
+
     @property
     def needs_slides(self) -> bool:
         """Whether it speaks of points of the slide, which windows over counts of rows do not have in time."""
@@ -96,49 +109,6 @@ class Prods:
         if self.points:
             found.append(AtPoints(self.points))
         return tuple(ByProgress(trigger) for trigger in found) if by_progress else tuple(found)
-
-
-def in_words(prods: Prods, say: Callable[[int], str]) -> str:
-    """When early answers are given, in words; `say` speaks of lengths.
-
-    >>> in_words(Prods(points=(0.75, 0.9), estimate=True), str)
-    'at 75 % and 90 % of the slide; sums and counts extrapolated'
-    """
-    parts = [] if prods.every is None else [f"every {say(prods.every)}, if rows have come"]
-    parts += [] if prods.every_rows is None else [f"every {prods.every_rows:,} rows"]
-    if prods.points:
-        parts.append(f"at {' and '.join(f'{100 * point:g} %' for point in prods.points)} of the slide")
-    if prods.within is not None:
-        sure = f"{100 * prods.within.confidence:g} %"
-        bounds = f"between {100 * prods.within.earliest:g} % and {100 * prods.within.latest:g} % of the slide"
-        parts.append(f"as early as {100 * prods.within.error:g} % error permits, {bounds}, with {sure} confidence")
-    parts += [] if prods.by is None else [f"at every row of {prods.by}, up to its time"]
-    parts += ["at the prods among the rows that it reads"] if prods.in_stream else []
-    parts += [f"only groups with {_patterns_in_words(prods.where)}"] if prods.where else []
-    parts += ["sums and counts extrapolated"] if prods.estimate else []
-    compared = [f"{value} by {how if isinstance(how, str) else _called(how)}" for value, how in prods.compare]
-    return "; ".join([*parts, *([f"compared: {', '.join(compared)}"] if compared else [])])
-
-
-def _patterns_in_words(patterns: Mapping[str, Any]) -> str:
-    """Patterns of groups as people say them.
-
-    >>> _patterns_in_words({"segment": {"between": ["3", "7"]}, "lane": ["1", None]})
-    "segment from 3 to 7, lane '1' or NULL"
-    """
-
-    def words(one: Any) -> str:
-        if isinstance(one, dict):
-            low, high = one[BETWEEN]
-            return " ".join([*([] if low is None else [f"from {low}"]), *([] if high is None else [f"to {high}"])])
-        return "NULL" if one is None else repr(one)
-
-    said = ((name, data if isinstance(data, list) else [data]) for name, data in patterns.items())
-    return ", ".join(f"{name} {' or '.join(map(words, data))}" for name, data in said)
-
-
-def _called(function: Callable[..., Any]) -> str:
-    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def added_columns(values: tuple[str, ...], estimates: tuple[str, ...]) -> tuple[str, ...]:
@@ -320,10 +290,20 @@ class Query:
         """Whether its windows end at instants that are known before any row comes."""
         return not isinstance(self.window, RowWindow | SessionWindow)
 
+    @property
+    def has_scored_prods(self) -> bool:
+        """Whether early answers are of the same spans and rows as final ones, as far as these have come."""
+        return not isinstance(self.window, SessionWindow) and not (self.prods is not None and self.prods.discarding)
+
     def _check_prods(self, prods: Prods) -> None:
         if prods.needs_slides and isinstance(self.window, RowWindow):
             raise DeclarationError(
                 f"query {self.name!r}: windows over a count of rows have no points in time: prod it EVERY so often"
+            )
+        if prods.discarding and (not isinstance(self.window, Window) or self.window.empty or self.by_source):
+            raise DeclarationError(
+                f"query {self.name!r}: DISCARDING is for windows of time, all of which close together, without those "
+                "that are empty: drop it"
             )
         if isinstance(self.window, SessionWindow):
             self._check_prods_of_sessions(prods, self.window.noun)
