@@ -68,6 +68,7 @@ bench: $(READY) ## the quick form of every benchmark
 	$(BIN)/python -m benchmarks.crash --quick
 	$(BIN)/python -m benchmarks.crash --quick --cluster
 	$(BIN)/python -m benchmarks.prodding --quick
+	$(BIN)/python -m benchmarks.plan_orders --quick
 	$(BIN)/python -m benchmarks.console --quick
 	$(BIN)/python -m benchmarks.false_alarms
 	$(BIN)/python -m benchmarks.connectors --quick

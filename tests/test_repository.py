@@ -32,16 +32,18 @@ def declared() -> list[str]:
 
 def needed() -> set[str]:
     """Every package that the declared ones bring along, found in what is installed."""
-    found: set[str] = set()
-    open_ends = [Requirement(text) for text in declared()]
+    found: set[tuple[str, frozenset[str]]] = set()
+    # A requirement, and the extras that whoever has it was asked for.
+    open_ends: list[tuple[Requirement, frozenset[str]]] = [(Requirement(text), frozenset()) for text in declared()]
     while open_ends:
-        requirement = open_ends.pop()
-        name = canonicalize_name(requirement.name)
-        if name in found or (requirement.marker and not requirement.marker.evaluate({"extra": ""})):
+        requirement, asked = open_ends.pop()
+        name, extras = canonicalize_name(requirement.name), frozenset(requirement.extras)
+        wanted = requirement.marker is None or any(requirement.marker.evaluate({"extra": one}) for one in ("", *asked))
+        if not wanted or (name, extras) in found:
             continue
-        found.add(name)
-        open_ends.extend(Requirement(text) for text in importlib.metadata.requires(name) or [])
-    return found
+        found.add((name, extras))
+        open_ends.extend((Requirement(text), extras) for text in importlib.metadata.requires(name) or [])
+    return {name for name, _ in found}
 
 
 def test_every_package_that_is_needed_is_pinned() -> None:

@@ -10,6 +10,8 @@ import pytest
 from eventide.eventtime.heartbeat import Policy
 from eventide.report.operators import in_words
 from tests.commands.processes import QUERY, STREAM, Here, doors, eventide
+from tests.endpoint import asking
+from tests.endpoint.asking import asked
 from tests.eventtime.policy_examples import EXAMPLES
 
 SLIDING = QUERY.replace("[RANGE 1 minute]", "[RANGE 1 minute SLIDE 20 seconds]")
@@ -96,3 +98,28 @@ def test_a_question_is_answered_by_what_stands_before_it_though_it_is_dropped_la
         "└── query people",
     ]
     assert plan[-1].startswith("    "), "what was dropped is shown no more"
+
+
+def test_what_each_step_has_done_in_a_run_is_said_beside_its_plan(tmp_path: Path, here: Here) -> None:
+    with asked(tmp_path / "run") as running:
+        (tmp_path / "q.sql").write_text(asking.SCRIPT.replace("DELAY 100", "FROM json 'in' DELAY 100"))
+        checkpoint = str(running.endpoint.folder)
+        plan = json.loads(here("explain", "q.sql", "--analyze", checkpoint, "--json").out)
+        tree = here("explain", "q.sql", "--analyze", checkpoint).out
+        status = running.engine.status()
+    [stream], queries = plan["streams"], {one["name"]: one for one in plan["queries"]}
+    assert stream["measured"]["rows_in"] == asking.ROWS.num_rows
+    assert queries["people"]["measured"] == {
+        **status.work["people"].as_json(),
+        "words": queries["people"]["measured"]["words"],
+    }
+    held = next(one.state_rows for one in status.queries if one.name == "people")
+    assert f"holds {held} rows" in queries["people"]["measured"]["words"]
+    assert f"measured: {queries['people']['measured']['words']}" in " ".join(tree.replace("│", " ").split())
+
+
+def test_a_run_that_has_ended_cannot_be_analyzed_and_that_is_said(tmp_path: Path, here: Here) -> None:
+    doors(tmp_path, STREAM + QUERY)
+    ran = here("explain", "doors.sql", "--analyze", str(tmp_path))
+    assert ran.code == 3
+    assert "no engine that can be asked works on" in ran.err

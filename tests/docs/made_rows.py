@@ -63,6 +63,6 @@ def write_rows(stream: Stream, folder: Path, number: int = 0, rows: int = ROWS) 
     place.mkdir(parents=True, exist_ok=True)
     # A row of a table for each text.
     count = 3 if stream.table is not None else rows
-    made = (message(row) if stream.removed else row for row in rows_of(stream, number, count))
+    made = (message(row) if stream.is_in_envelopes else row for row in rows_of(stream, number, count))
     lines = "".join(f"{json.dumps(row)}\n" for row in made)
     (place / "rows.json").write_text(lines, encoding="utf-8")

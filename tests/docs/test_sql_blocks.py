@@ -99,6 +99,17 @@ def write_records(stream: Stream) -> None:
     send(servers, topic, values)
 
 
+def write_table(stream: Stream) -> None:
+    """The rows of a stream in a table of a database, which is made."""
+    assert stream.input is not None
+    kinds = {"STRING": "text", "INT": "int", "TIMESTAMP": "timestamptz", "BOOLEAN": "boolean"}
+    columns = ", ".join(f"{column.name} {kinds[column.type]}" for column in stream.columns)
+    values = ", ".join(f"%({column.name})s" for column in stream.columns)
+    with psycopg.connect(dict(stream.input.options)["url"]) as connection:
+        connection.execute(f"DROP TABLE IF EXISTS {stream.input.path}; CREATE TABLE {stream.input.path} ({columns})")
+        connection.cursor().executemany(f"INSERT INTO {stream.input.path} VALUES ({values})", list(rows_of(stream)))
+
+
 def rows_in(url: str, table: str) -> int:
     """How many rows a table has, which go."""
     with psycopg.connect(url) as connection:
@@ -132,6 +143,8 @@ def test_a_script_runs_and_every_query_of_it_has_results(
     for number, stream in enumerate(script.program.streams):
         if stream.input is not None and stream.input.format == "kafka":
             write_records(stream)
+        elif stream.is_captured:
+            write_table(stream)
         else:
             write_rows(stream, tmp_path, number)
     for output in script.outputs:

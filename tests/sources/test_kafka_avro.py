@@ -13,7 +13,12 @@ import pytest
 from fastavro import parse_schema, schemaless_reader
 
 import eventide
-from eventide.avro.registry import framed
+from eventide.avro.registry import Registry, framed
+from eventide.plan.expressions.columns import columns
+from eventide.sinks import Kafka
+from eventide.sinks.values import Avro
+from eventide.sources.avro_values import AvroValues
+from eventide.testing.sink_contract import from_cluster, sample
 from scripts.kafka_reader import committed_records
 from scripts.kafka_server import KafkaServer
 from tests.sources.kafka_topics import new_topic, send
@@ -114,3 +119,23 @@ def test_results_in_avro_are_read_by_the_next_program_with_or_without_a_registry
             FROM s [RANGE 1 hour] GROUP BY k;"""
     found = run(session, engine, again, tmp_path / "second")
     assert sorted((row["k"], row["n"], row["later"]) for row in found) == [("a", 2, True), ("b", 2, True)]
+
+
+def test_a_large_round_in_avro_leaves_from_the_tasks_under_one_schema(
+    session: SparkSession, servers: str, registry: SchemaRegistry, tmp_path: Path
+) -> None:
+    topic = new_topic(servers, 2)
+
+    def opened() -> Kafka:
+        known = Registry(registry.url, "eve", "hunter22")
+        sink = Kafka(servers, topic, values=Avro(topic, known), id="large", large=10)
+        sink.rewind("q", -1)
+        return sink
+
+    from_cluster(opened, session, tmp_path)().emit(sample("q", 0, rows=1000, batch_rows=100))
+    numbers = {(record.value() or b"")[:5] for record in committed_records(servers, topic)}
+    assert numbers == {framed(number, b"") for number in registry.subjects[f"{topic}-value"]}
+    known = Registry(registry.url, "eve", "hunter22")
+    given = AvroValues("stream 's'", columns("device STRING, total BIGINT"), registry=known)
+    found = given.table([bytes(record.value() or b"") for record in committed_records(servers, topic)]).to_pylist()
+    assert sorted(row["total"] for row in found) == list(range(1000))

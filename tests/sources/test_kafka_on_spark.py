@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +17,20 @@ from eventide.api.running_query import RunningQueries
 from eventide.engine.spark.engine import SparkEngine
 from eventide.language.script import read_script
 from eventide.sinks import Memory
+from scripts.kafka_reader import committed_rows
 from scripts.kafka_server import KafkaServer
 from tests.sources.kafka_topics import grow, new_topic, send, send_in_transaction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.commands.processes import Here
+
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 ENGINES = ("local", "spark")
 HEAD = "CREATE STREAM s (t BIGINT, k STRING{more}) FROM kafka '{topic}' OPTIONS (servers '{servers}'{options})"
+OLD = 1_704_067_200_000
+"""The beginning of 2024, in milliseconds."""
 COUNTS = "CREATE QUERY q AS SELECT {by}, count(*) AS n, min(t) AS first FROM s [RANGE 1000] GROUP BY {by}"
 
 
@@ -94,12 +101,73 @@ def test_lines_of_csv_several_topics_and_a_pattern(session: SparkSession, server
         assert {(row["kafka_topic"], row["n"]) for row in told(session, text)} == {(one, 2), (two, 1)}
 
 
-def test_reading_begins_where_it_is_told(session: SparkSession, servers: str) -> None:
+def test_reading_begins_where_it_is_told_for_each_partition(session: SparkSession, servers: str) -> None:
+    topic = new_topic(servers, 3)
+    for partition in range(3):
+        send(servers, topic, rows(5, first=10 * partition), partition=partition)
+    starting = f""", starting '{{"{topic}": {{"0": 3, "1": -1, "2": -2}}}}'"""
+    text = stream(topic, servers, "SOURCE BY PARTITION", options=starting) + COUNTS.format(by="kafka_partition")
+    assert {(row["kafka_partition"], row["n"], row["first"]) for row in told(session, text)} == {(0, 2, 3), (2, 5, 20)}
+
+
+def test_an_old_topic_arrives_at_the_times_of_its_records(session: SparkSession, servers: str, tmp_path: Path) -> None:
     topic = new_topic(servers)
-    send(servers, topic, rows(5))
-    starting = f""", starting '{{"{topic}": {{"0": 3}}}}'"""
-    [row] = told(session, stream(topic, servers, "", options=starting) + COUNTS.format(by="s.k IS NULL AS none"))
-    assert (row["n"], row["first"]) == (2, 3)
+    # Seconds of the event, and of the record: the third row is later than the skew permits, the fourth is not.
+    for ts, noted in ((1, 1), (12, 12), (2, 13), (11, 14), (25, 25)):
+        send(servers, topic, [json.dumps({"ts": f"2024-01-01 00:00:{ts:02}"}).encode()], timestamp=OLD + 1000 * noted)
+    text = f"""CREATE STREAM s (ts TIMESTAMP) FROM kafka '{topic}' OPTIONS (servers '{servers}')
+        TIMESTAMP BY ts CLOCK SKEW 2 seconds LIMIT 1 OFFSETS PER ROUND;
+        CREATE QUERY q AS SELECT count(*) AS n FROM s [RANGE 10 seconds]"""
+    assert sorted((row["window_start"].second, row["n"]) for row in told(session, text)) == [(0, 1), (10, 2), (20, 1)]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_windows_close_in_silence_once_every_partition_is_read_to_its_end(
+    session: SparkSession, servers: str, engine: str
+) -> None:
+    # The second partition has never had a record, and cannot hold back anything.
+    topic = new_topic(servers, 2)
+    text = f"""CREATE STREAM s (ts TIMESTAMP) FROM kafka '{topic}' OPTIONS (servers '{servers}')
+        TIMESTAMP BY ts SOURCE BY PARTITION CLOCK SKEW 1 second;
+        CREATE QUERY q AS SELECT kafka_partition, count(*) AS n FROM s [RANGE 2 seconds] GROUP BY kafka_partition"""
+    with eventide.sql(text).start(engine=engine, spark=session if engine == "spark" else None) as running:
+        now = datetime.now(UTC)
+        send(servers, topic, [json.dumps({"ts": now.isoformat()}).encode()])
+        while not running["q"].results().num_rows:
+            assert running.exception() is None
+            time.sleep(0.1)
+        [row] = running["q"].results().to_pylist()
+    assert (row["kind"], row["kafka_partition"], row["n"]) == ("final", 0, 1)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_no_secret_of_a_topic_is_in_the_checkpoint_the_status_the_log_or_an_explanation(
+    session: SparkSession, servers: str, engine: str, tmp_path: Path, here: Here, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic, out = new_topic(servers), new_topic(servers)
+    send(servers, topic, rows(3))
+    secret = tmp_path / "key"
+    secret.write_text("file-hunter3")
+    # A broker without a password takes any; the clients note what they are given.
+    own = f"kafka.ssl.key.password 'plain-hunter3', kafka.ssl.truststore.password secret('file:{secret}')"
+    into = f"OPTIONS (servers '{servers}', kafka.ssl.key.password secret('file:{secret}'))"
+    if engine == "local":
+        own = own.replace("ssl.truststore", "ssl.keystore")
+    text = f"{stream(topic, servers, '', options=f', {own}')} {COUNTS.format(by='k')} INTO kafka '{out}' {into};"
+    (tmp_path / "s.sql").write_text(text)
+    explained = here("explain", "s.sql")
+    place, on = str(tmp_path / "state"), session if engine == "spark" else None
+    with (
+        caplog.at_level(logging.DEBUG, "eventide"),
+        eventide.sql(text).start(engine=engine, spark=on, bounded=True, checkpoint=place) as running,
+    ):
+        running.awaitTermination()
+        shown = f"{running.status()} {running!r} {explained.out} {explained.err} {caplog.text}"
+    assert len(committed_rows(servers, out)) == 2
+    kept = b"".join(file.read_bytes() for file in Path(place).rglob("*") if file.is_file())
+    assert "hunter3" not in shown
+    assert b"hunter3" not in kept
+    assert topic in explained.out
 
 
 def test_what_could_not_be_read_keeps_its_origin(session: SparkSession, servers: str, tmp_path: Path) -> None:

@@ -186,12 +186,16 @@ def explain(
     html: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write it as a page, too: one file, no network needed.")
     ] = None,
+    analyze: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Say what each step has done in the run that works on this checkpoint."),
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Show the plan of a script: time, windows, what is kept, what runs where, and the SQL of each step."""
     from eventide.commands.explain import explain_file
 
-    explain_file(str(file), json, html)
+    explain_file(str(file), json, html, analyze)
 
 
 def why(

@@ -15,6 +15,7 @@ import sys
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from eventide.endpoint.client import Client
 from eventide.errors import DeclarationError
 from eventide.language.grammar.source_text import ShowStatement
 from eventide.language.script import Script
@@ -22,15 +23,20 @@ from eventide.launch.settings import script_of, shown_as
 from eventide.pages.page import write_page
 from eventide.pages.plan_page import plan_page
 from eventide.plan.declared.program import reads
-from eventide.report.explain import WIDTH_ELSEWHERE, line, output_words, plan_of, trees
+from eventide.report.explain import WIDTH_ELSEWHERE, add_measured, line, output_words, plan_of, trees
 
 
-def explain_file(file: str, as_json: bool, html: str | None) -> None:
-    """Show the plan of a script on standard output, and write it as a page where one is named."""
+def explain_file(file: str, as_json: bool, html: str | None, analyze: str | None) -> None:
+    """Show the plan of a script on standard output, and write it as a page where one is named.
+
+    `analyze` is the checkpoint of a run of the script: each step then has what was measured there.
+    """
     script = script_of(file)
     if not script.program.streams:
         raise DeclarationError(f"{shown_as(file)}: there is nothing to explain: it declares no stream")
     plan = plan_of(script)
+    if analyze is not None:
+        add_measured(plan, Client.of_checkpoint(analyze).ask("GET", "/status"))
     if html is not None:
         write_page(html, plan_page(shown_as(file), script, plan))
     if as_json:

@@ -18,12 +18,13 @@ from eventide.language.computed_columns import computed_columns
 from eventide.language.grammar.nodes import Amounts, Clause, ComputedColumn, CreateStream, Secret
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
-from eventide.language.policies import WATERMARKS, PolicyReader
+from eventide.language.policies import WATERMARKS, PolicyReader, with_ranges
 from eventide.language.record_columns import (
     NOTED,
     arrives_by_record,
     columns_of_changes,
     columns_of_records,
+    columns_of_versions,
     options_of_topics,
 )
 from eventide.plan.declared.secrets import checked_secret
@@ -79,8 +80,9 @@ class StreamReader:
         columns, partitions = columns_of_records(columns, clauses)
         changes = columns_of_changes(self._options(clauses.get("OPTIONS")), clauses, columns, self.source)
         columns = (*columns, *changes)
+        version, deleted = columns_of_versions(self._options(clauses.get("OPTIONS")), clauses, columns, self.source)
         arrival = self._column(clauses["ARRIVAL BY"].expressions[0], columns) if "ARRIVAL BY" in clauses else None
-        time, timestamps = self._time(tree, clauses, columns, arrival, next(iter(changes), None))
+        time, timestamps = self._time(tree, clauses, columns, arrival, next(iter(changes), version))
         if arrival is None and arrives_by_record(clauses, columns, time):
             declared_too = any(column.name.lower() == NOTED.name for column in columns)
             columns = columns if declared_too else (*columns, NOTED)
@@ -94,7 +96,7 @@ class StreamReader:
             arrival=arrival.name if arrival else None,
             timestamps=timestamps,
             input=self._input(tree, clauses),
-            removed=REMOVED if changes else None,
+            removed=REMOVED if changes else deleted.name if deleted else None,
             computed=computed,
         )
         declared = DeclaredStream(stream, clauses, tree)
@@ -147,7 +149,8 @@ class StreamReader:
         promised, prodded = clauses.get("PUNCTUATED BY"), clauses.get("PRODDED BY")
         punctuation = None if promised is None else self._marking(stream, promised, "promise", "promises")
         prods = stream.prods if prodded is None else self._marking(stream, prodded, "be prodded", "prods")
-        declared.stream = replace(stream, policy=policy, known=known, punctuation=punctuation, prods=prods)
+        marked = replace(stream, policy=policy, known=known, punctuation=punctuation, prods=prods)
+        declared.stream = with_ranges(marked, promised, lambda name: self._column(name, stream.columns), self.source)
         return declared
 
     def _marking(self, stream: Stream, clause: Clause, act: str, marked: str) -> str:

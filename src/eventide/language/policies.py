@@ -28,9 +28,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
+from sqlglot import exp
+
+from eventide.errors import DeclarationError
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.policies.clock_skew import ClockSkew
 from eventide.eventtime.policies.delay_quantile import DelayQuantile
@@ -52,7 +55,10 @@ from eventide.eventtime.policies.wrappers.source_groups import MergedSources
 from eventide.eventtime.policies.wrappers.timeout import Timeout
 from eventide.language.bounds import SkewClauses, silence
 from eventide.language.grammar.nodes import Amount, Amounts, Clause
+from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
+from eventide.plan.declared.stream import Stream
+from eventide.plan.expressions.columns import Column
 
 WATERMARKS = ("WATERMARK FOR", "WATERMARK")
 """DELAY as Flink and Spark spell it, with the name of the column that tells the time."""
@@ -256,3 +262,28 @@ class PolicyReader:
 
     def _silence(self, clauses: Mapping[str, Clause], name: str) -> int:
         return silence(self.clock, clauses[name].expressions[0], name)
+
+
+def with_ranges(
+    stream: Stream, clause: Clause | None, column: Callable[[exp.Expr], Column], source: SourceText
+) -> Stream:
+    """The stream with the ranges of which its promises speak.
+
+    `PUNCTUATED BY done FOR column BETWEEN first AND last`, AND between several.
+    """
+    found = []
+    given = [] if clause is None else clause.expressions[2:]
+    for one in [part for all in given for part in (all.flatten() if isinstance(all, exp.And) else [all])]:
+        edges = [one.this, one.args["low"], one.args["high"]] if isinstance(one, exp.Between) else []
+        if len(edges) != 3 or not all(isinstance(edge, exp.Column) for edge in edges):
+            raise source.error(
+                f"{one.sql('spark')!r} is no range of which promises speak",
+                clause,
+                "write FOR column BETWEEN first_column AND last_column, with AND between several",
+            )
+        name, first, last = (column(edge.this).name for edge in edges)
+        found.append((name, first, last))
+    try:
+        return replace(stream, promised=tuple(found))
+    except DeclarationError as error:
+        raise source.error(str(error), clause) from None

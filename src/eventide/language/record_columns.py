@@ -3,7 +3,8 @@
 *Kafka.* Law: a stream has those columns of a record that it declares or a clause names. If it has an event time of its
 own that the clock follows, its rows arrive at the times of their records, unless ARRIVAL BY names something else.
 
-*Change data* has the columns of a table, and what each change has beside them.
+*Change data* has the columns of a table, and what each change has beside them. A table that is asked for changes has a
+column that grows with each of them, and perhaps one that flags rows which are deleted.
 
 >>> columns_of_changes((("path", "in"),), {}, (), SourceText(""))
 ()
@@ -13,8 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from eventide.errors import DeclarationError
 from eventide.language.grammar.nodes import Clause
 from eventide.language.grammar.source_text import SourceText
+from eventide.plan.declared.captured import captured_by
 from eventide.plan.declared.stream import CHANGED_AT, ENVELOPE, REMOVED, TimeKind, kind_of
 from eventide.plan.expressions.columns import Column
 
@@ -103,3 +106,39 @@ def columns_of_changes(
         if column.name.lower() in (CHANGED_AT, REMOVED):
             raise source.error(f"a change has a column {column.name!r} of its own", clauses["OPTIONS"], "leave it out")
     return Column(CHANGED_AT, "TIMESTAMP"), Column(REMOVED, "BOOLEAN")
+
+
+def columns_of_versions(
+    options: Sequence[tuple[str, str]], clauses: Mapping[str, Clause], columns: Iterable[Column], source: SourceText
+) -> tuple[Column | None, Column | None]:
+    """Of a table that is asked for changes: its version, which is its time, too, and the flag of deleted rows."""
+    origin = clauses.get("FROM") or clauses.get("USING")
+    if origin is None or origin.expressions[0].name.lower() != "postgres":
+        return None, None
+    if not any(name.lower() == "version" for name, _ in options):
+        raise source.error(
+            "a table of PostgreSQL is no stream by itself",
+            origin,
+            "add OPTIONS (version 'updated_at') for a column that grows with every change, or write CREATE TABLE",
+        )
+    try:
+        captured = captured_by(options)
+    except DeclarationError as error:
+        raise source.error(str(error), clauses["OPTIONS"]) from error
+    declared = {column.name.lower(): column for column in columns}
+    version, deleted = declared.get(captured.version.lower()), declared.get((captured.deleted or "").lower())
+    for what, name, column in (("version", captured.version, version), ("deleted", captured.deleted, deleted)):
+        if name is not None and column is None:
+            raise source.error(f"the {what} column {name!r} is not declared", clauses["OPTIONS"])
+    if version is not None and kind_of(version) not in (TimeKind.TIMESTAMP, TimeKind.SEQUENCE):
+        raise source.error(
+            f"the version {version.name!r} is {version.type}, and must be TIMESTAMP or a whole number",
+            clauses["OPTIONS"],
+        )
+    if version is not None and captured.settle and kind_of(version) is not TimeKind.TIMESTAMP:
+        raise source.error("only versions that are times settle", clauses["OPTIONS"], "leave settle out")
+    if deleted is not None and deleted.type != "BOOLEAN":
+        raise source.error(
+            f"{deleted.name!r} is {deleted.type}, and what flags deleted rows is BOOLEAN", clauses["OPTIONS"]
+        )
+    return version, deleted

@@ -7,6 +7,7 @@ its windows, what slices keep, what runs where, and the SQL of each step.
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console, RenderableType
@@ -54,6 +55,7 @@ def sql_text(text: str) -> RenderableType:
 def operator_branch(tree: Tree, operator: dict[str, Any]) -> Tree:
     """The node of an operator."""
     branch = tree.add(titled(operator["kind"], operator["name"]))
+    _add_measured(branch, operator)
     branch.add(line("reads", ", ".join(operator["reads"])))
     if "join" in operator:
         _add_join(branch, operator)
@@ -126,6 +128,34 @@ def alert_words(rule: AlertRule) -> str:
     return f"on {rule.of} when {rule.words}{until}"
 
 
+def add_measured(plan: dict[str, Any], status: Mapping[str, Any]) -> None:
+    """Add to each step of a plan what it has done in a run, by the run's status (Gigascope paper, section 6.3)."""
+    state = {one["name"]: one for one in status["queries"]}
+    for step in (*plan["streams"], *plan["queries"], *plan["operators"]):
+        work = status["work"].get(step["name"])
+        if work is not None:
+            step["measured"] = {**work, "words": measured_words(work, state.get(step["name"]))}
+
+
+def measured_words(work: Mapping[str, Any], state: Mapping[str, Any] | None) -> str:
+    """What a step has done, and what it holds, in words.
+
+    >>> measured_words({"rows_in": 2_000, "rows_out": 500, "selectivity": 0.25, "seconds_per_row": 1.5e-6}, None)
+    '2,000 rows in, 500 out (selectivity 0.25), 1.5 µs a row'
+    """
+    words = f"{work['rows_in']:,} rows in, {work['rows_out']:,} out"
+    if work["selectivity"] is not None:
+        words += f" (selectivity {work['selectivity']:.3g}), {1e6 * work['seconds_per_row']:.3g} µs a row"
+    if state is not None:
+        words += f"; holds {state['state_rows']:,} rows, {state['state_bytes']:,} bytes ({state['placement']})"
+    return words
+
+
+def _add_measured(branch: Tree, step: dict[str, Any]) -> None:
+    if "measured" in step:
+        branch.add(line("measured", step["measured"]["words"]))
+
+
 def output_words(output: OutputTarget) -> str:
     """Where the results of a query go, in words.
 
@@ -183,6 +213,7 @@ def _add_readers(tree: Tree, name: str, steps: list[dict[str, Any]], shown: set[
 
 def _stream(stream: dict[str, Any]) -> Tree:
     tree = Tree(titled("stream", stream["name"]))
+    _add_measured(tree, stream)
     if "twin_of" in stream:
         tree.add(line("rows", f"those of stream {stream['twin_of']}, with a controller of their own"))
     else:
@@ -197,7 +228,8 @@ def _stream(stream: dict[str, Any]) -> Tree:
         tree.add(line("clock", f"column {stream['arrival']}, the largest so far"))
     tree.add(line("time moves", stream["policy"]))
     if stream["punctuation"]:
-        tree.add(line("promises", f"rows in which {stream['punctuation']} is TRUE; they are no data"))
+        ranges = "".join(f", {name} from {low} to {high}" for name, low, high in stream.get("promised", ()))
+        tree.add(line("promises", f"rows in which {stream['punctuation']} is TRUE{ranges}; they are no data"))
     if stream["prods"]:
         tree.add(line("prods", f"rows in which {stream['prods']} is TRUE; they are no data"))
     if stream["future"]:
@@ -212,6 +244,7 @@ def _stream(stream: dict[str, Any]) -> Tree:
 
 def _query(tree: Tree, query: dict[str, Any]) -> Tree:
     branch = tree.add(titled("query", query["name"]))
+    _add_measured(branch, query)
     window = query["window"]
     panes = f" -> {window['panes']}" if window["panes"] else ""
     branch.add(line("windows", window["words"] + panes))

@@ -242,7 +242,7 @@ def unknown_input(owner: str, name: str) -> InputError:
 def open_input(stream: Stream) -> LocalInput:
     """The input that a stream declares."""
     stream = stream.as_read
-    if stream.removed is not None:
+    if stream.is_in_envelopes:
         changes = import_module("eventide.sources.debezium")
         over_messages: LocalInput = changes.opened(stream, open_input(changes.raw(stream)))
         return over_messages

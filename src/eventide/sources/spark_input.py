@@ -51,7 +51,7 @@ LOCAL = "file:"
 def read_stream(spark: SparkSession, stream: Stream) -> DataFrame:
     """A streaming DataFrame with the declared columns and `_malformed`, but for those that are computed."""
     stream = stream.as_read
-    if stream.removed is not None:
+    if stream.is_in_envelopes:
         return _unpacked(stream, read_stream(spark, raw(stream)))
     given = input_of(stream)
     limits = limit_options(given)
@@ -78,7 +78,7 @@ def read_stream(spark: SparkSession, stream: Stream) -> DataFrame:
 def read_files(spark: SparkSession, stream: Stream, files: Sequence[str]) -> DataFrame:
     """The rows of files that the stream has read, once more, as a DataFrame with the same columns."""
     stream = stream.as_read
-    if stream.removed is not None:
+    if stream.is_in_envelopes:
         return _unpacked(stream, read_files(spark, raw(stream), files))
     given = input_of(stream)
     paths = [unquote(file) for file in files]

@@ -110,6 +110,7 @@ function described({ node, why, texts, rate: known }) {
   const facts = [
     ...(node.lines ? [] : seen(node, known)),
     text?.reads && node.lines ? ["Reads", [text.reads].flat().join(", ")] : null,
+    text?.measured ? ["Measured", text.measured.words] : null,
     text?.columns ? ["Columns", Object.entries(text.columns).map(([name, type]) => `${name} ${type}`).join(", ")] : null,
     text?.values?.length ? ["Values", text.values.map((one) => `${one.sql} AS ${one.name}`).join(", ")] : null,
     text?.window?.words ? ["Windows", text.window.words] : null,

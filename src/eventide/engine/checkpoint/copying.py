@@ -83,7 +83,8 @@ def _copied(source: Storage, target: Storage) -> Copied:
     names = [file.name for file in record.files]
     names += [name for folder in OF_ROUNDS for name in source.list(folder) if _number(name) <= record.round]
     names += [name for folder in OF_BATCHES for name in source.list(folder) if _number(name) <= record.batch]
-    names += [*source.list("spark/sources"), *(name for name in BESIDE if source.exists(name))]
+    names += [name for folder in ("spark/sources", "captured") for name in source.list(folder)]
+    names += [name for name in BESIDE if source.exists(name)]
     names.append(f"{ROUNDS}/{record.round:010d}.json")
     size = 0
     for name in names:

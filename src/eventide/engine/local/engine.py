@@ -30,7 +30,9 @@ from eventide.errors import CheckpointError, DeclarationError
 from eventide.eventtime.scheduling.options import Scheduling
 from eventide.plan.declared.evolution import QUERY, STREAM, Begin, Consent
 from eventide.plan.declared.program import Program
+from eventide.plan.declared.stream import Stream
 from eventide.sinks.sink import Sink, SparkSink
+from eventide.sources.captured import CapturedInput
 from eventide.sources.local_input import LocalInput, PartitionedInput, RereadableInput, open_input
 from eventide.sources.tables import read_table
 from eventide.storage.storage import Storage
@@ -81,7 +83,7 @@ class LocalEngine(Running):
         # What is given instead of a table are rows that come, each time all of it.
         tables = [one for one in program.streams if one.table is not None and one.name not in given]
         streams = [one for one in program.inputs if one not in tables]
-        self._inputs = {s.name: given[s.name] if s.name in given else open_input(s) for s in streams}
+        self._inputs = {s.name: given[s.name] if s.name in given else _opened(s, checkpoint) for s in streams}
         self._every = every
         self._tick = tick
         self._limits = {s.name: (s.input and s.input.max_rows) or ROUND_ROWS for s in streams}
@@ -283,3 +285,15 @@ class LocalEngine(Running):
         self.engine.backend.close()
         for one in self._inputs.values():
             one.close()
+
+
+def _opened(stream: Stream, checkpoint: str | Storage) -> LocalInput:
+    if not stream.is_captured:
+        return open_input(stream)
+    storage = Storage.at(checkpoint)
+    if not storage.near:
+        raise DeclarationError(
+            f"stream {stream.name!r}: the local engine keeps changes of a table in the checkpoint, which has to be on "
+            f"this machine then, and {storage.where} is not"
+        )
+    return CapturedInput(stream.as_read, storage)

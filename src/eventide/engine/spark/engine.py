@@ -36,6 +36,7 @@ from eventide.plan.declared.program import Program
 from eventide.plan.expressions.columns import quoted
 from eventide.plan.sql.stream_rows import MALFORMED
 from eventide.sinks.sink import Sink
+from eventide.sources.captured import Captures, where_read
 from eventide.sources.moved_files import follow_moves, noted_in
 from eventide.sources.spark_errors import of_spark, refuse_connect
 from eventide.sources.spark_input import read_stream, read_table
@@ -88,8 +89,12 @@ class SparkEngine(Running):
         self._every = every
         self._tick = tick
         given = dict(frames or {})
+        storage = Storage.at(checkpoint)
+        self._captures = Captures([one for one in program.inputs if one.name not in given], storage)
         self._frames = {
-            stream.name: _with_malformed(given[stream.name]) if stream.name in given else read_stream(spark, stream)
+            stream.name: _with_malformed(given[stream.name])
+            if stream.name in given
+            else read_stream(spark, where_read(stream, storage))
             for stream in program.inputs
             if stream.table is None or stream.name in given
         }
@@ -129,6 +134,7 @@ class SparkEngine(Running):
             self._log.take_back(self.engine.last_batch)
             with self.exclusively():
                 self._evolve()
+            self._captures.look()
             self._follow_moves()
             self._query = self._started(bounded)
         except BaseException as failure:
@@ -137,6 +143,8 @@ class SparkEngine(Running):
             self.finish()
             raise
         self.in_thread("eventide", lambda: self._watch(bounded))
+        if self._captures.every is not None and not bounded:
+            self.in_thread("eventide-captures", partial(self._captures.ask, self.stopping))
         return self
 
     def status(self) -> Status:
@@ -171,7 +179,8 @@ class SparkEngine(Running):
             if stream.name not in evolution.history_of or batch < 0:
                 continue
             place = known.index(stream.name) if stream.name in known and self._declared_alone else None
-            rows = None if place is None else past_of(self.spark, stream, self._log, place, batch)
+            read = where_read(stream, self.engine.checkpoint.storage)
+            rows = None if place is None else past_of(self.spark, read, self._log, place, batch)
             if rows is None:
                 wanted = ", ".join(evolution.of(QUERY, Begin.BEGINNING))
                 raise DeclarationError(
@@ -181,9 +190,9 @@ class SparkEngine(Running):
             yield from ({stream.name: some} for some in rows)
 
     def _follow_moves(self) -> None:
-        checkpoint = self.engine.checkpoint.storage
-        streams = [one for one in self.engine.program.streams if one.name in self._frames]
-        follow_moves(self.spark, checkpoint, streams, self._declared_alone)
+        storage = self.engine.checkpoint.storage
+        streams = [where_read(one, storage) for one in self.engine.program.streams if one.name in self._frames]
+        follow_moves(self.spark, storage, streams, self._declared_alone)
 
     def _started(self, bounded: bool) -> StreamingQuery:
         storage = self.engine.checkpoint.storage
