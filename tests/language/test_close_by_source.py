@@ -27,6 +27,17 @@ REFUSED = {
 }
 
 
+RANGED = (
+    "CREATE STREAM s (ts TIMESTAMP, since TIMESTAMP, k INT, x DOUBLE, v INT, a INT, b INT, p BOOLEAN) TIMESTAMP BY ts "
+    "SOURCE BY k, x PUNCTUATED BY p"
+)
+
+
+def test_promises_of_ranges_compile() -> None:
+    [stream] = read_script(f"{RANGED} FOR k BETWEEN a AND b AND TS BETWEEN since AND ts").program.streams
+    assert stream.promised == (("k", "a", "b"), ("ts", "since", "ts"))
+
+
 def test_a_query_closes_by_source_where_it_says_so() -> None:
     program = read_script(f"{FLEET}{QUERY} CLOSE BY SOURCE INTO csv 'out';\n{QUERY};").program
     assert [query.by_source for query in program.queries] == [True, False]
@@ -53,6 +64,13 @@ def test_what_cannot_close_by_source_is_told_at_the_clause(text: str) -> None:
         ("CREATE STREAM s (p BOOLEAN) TIMESTAMP BY ARRIVAL PUNCTUATED BY p", "rows have no time of their own"),
         ("CREATE STREAM s (ts TIMESTAMP, p INT) PUNCTUATED BY p", "'p' is INT"),
         ("CREATE STREAM s (ts TIMESTAMP) PUNCTUATED BY p", "no column 'p'"),
+        (f"{RANGED} FOR ts BETWEEN a AND ts", "cannot promise 'ts' by 'a': it is INT; make it TIMESTAMP"),
+        (f"{RANGED} FOR ts BETWEEN since AND since", "a range of time ends with that of the promise: 'ts'"),
+        (f"{RANGED} FOR v BETWEEN a AND b", "ranges are of its time or of columns of its source"),
+        (f"{RANGED} FOR x BETWEEN a AND b", "it is DOUBLE; make it STRING or a number"),
+        (f"{RANGED} FOR k BETWEEN a AND b AND k BETWEEN a AND b", "two ranges of 'k'"),
+        (f"{RANGED} FOR k BETWEEN 3 AND 7", "is no range of which promises speak"),
+        (f"{RANGED} FOR k BETWEEN a AND nobody", "no column 'nobody'"),
     ],
 )
 def test_a_column_that_cannot_promise_is_refused(written: str, message: str) -> None:

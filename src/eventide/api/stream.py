@@ -15,7 +15,7 @@ policy; without it at most 1 % of the rows may be late); wrappers such as `timeo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -166,11 +166,13 @@ class EventStream(NamedRows):
             raise DeclarationError(f"{policy!r} is no policy: give one of eventide.eventtime, such as DropRatio(0.01)")
         return replace(self, declared=replace(self.declared, policy=policy), chosen=True)
 
-    def punctuated_by(self, column: str) -> EventStream:
+    def punctuated_by(self, column: str, ranges: Mapping[str, tuple[str, str]] | None = None) -> EventStream:
         """Take rows in which this BOOLEAN column is TRUE as promises: their source sends no more rows up to their time.
 
         If the source columns of such a row are NULL, it speaks for all sources. With a policy declared before, the
-        larger of both heartbeats counts for each source; without one, only promises move heartbeats.
+        larger of both heartbeats counts for each source; without one, only promises move heartbeats. `ranges` names the
+        columns of which a promise has a range, each with the columns of its first and last value: the time
+        (`{"ts": ("since", "ts")}`), or a column of the source.
 
         >>> import pyarrow as pa
         >>> rows = pa.table({"t": [1, 9, 12], "v": [5, None, 7], "done": [False, True, False]})
@@ -179,7 +181,9 @@ class EventStream(NamedRows):
         [(10, 5, 1), (20, 7, 1)]
         """
         policy = Punctuated(self.declared.policy if self.chosen else None)
-        return replace(self, declared=replace(self.declared, policy=policy, punctuation=column), chosen=True)
+        promised = tuple((name, *edges) for name, edges in (ranges or {}).items())
+        declared = replace(self.declared, policy=policy, punctuation=column, promised=promised)
+        return replace(self, declared=declared, chosen=True)
 
     def timeout(self, after: Length) -> EventStream:
         """Move the heartbeat to the largest time seen when no source has sent a row for this long.

@@ -4,11 +4,6 @@ Law: the heartbeat is that of all sources together, never goes back, and is move
 heartbeats of single sources are the generator's, whose snapshot keeps them, and never behind the combined one.
 Sources are numbered as they appear; a number is never given twice. A source that was declared over is not waited for,
 until it speaks again; when all are over, time has come as far as the largest time seen.
-
-*Promises in the data*: a promise names a time and, in the columns of the source, for whom it speaks; NULL in one of
-them stands for any value (a punctuation `[time <= t, site = 3, sensor = *]`). Without any value it is for the whole
-stream, also for sources that nobody knows yet; with some, for the sources known so far that have these. Rows of the
-round in which a promise comes are not behind it: they came together.
 """
 
 from __future__ import annotations
@@ -23,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from eventide.engine.promises import source_names, take_promises
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import HeartbeatGenerator, Heartbeats, Policy
@@ -30,66 +26,9 @@ from eventide.eventtime.instant import NEVER, Instants
 from eventide.eventtime.policies.punctuated import PunctuatedGenerator, punctuated_in, tell_heard
 from eventide.eventtime.policies.wrappers.expected_sources import tell_end
 from eventide.eventtime.policies.wrappers.future_guard import FutureGuard
-from eventide.eventtime.punctuation import Punctuation
 from eventide.eventtime.reason import LeftOut, Reason, beyond, left_out_of, those
 from eventide.eventtime.sources import LastSeen, least_without
 from eventide.plan.declared.stream import Stream, Timestamps
-
-SEPARATOR = "\x1f"
-"""Between the columns that name a source."""
-
-Numbers = Callable[[pa.Table, tuple[str, ...]], NDArray[np.intp]]
-"""The numbers of sources that these columns name; a source that is new gets one."""
-
-
-def take_promises(
-    generator: PunctuatedGenerator,
-    promises: pa.Table,
-    columns: tuple[str, ...],
-    numbers: Numbers,
-    names: Callable[[], pa.Array],
-) -> NDArray[np.intp]:
-    """Give promises to a heartbeat generator: `columns` name their sources, `__hi` is how far each reaches.
-
-    The answer are the sources that were spoken for, but for promises that are for everyone.
-
-    >>> from eventide.eventtime.policies.punctuated import Punctuated
-    >>> generator, known = Punctuated().start(), pa.array(["a", "b"])
-    >>> promises = pa.table({"who": pa.array(["b", "a", None]), "__hi": [9, 3, 5]})
-    >>> number = lambda table, columns: pc.index_in(table.column("who"), value_set=known).to_numpy()
-    >>> take_promises(generator, promises, ("who",), number, lambda: known).tolist()
-    [1, 0]
-    >>> generator.heartbeats(0).by_source.tolist()
-    [5, 9]
-    """
-    given = np.zeros(promises.num_rows, dtype=np.intp)
-    for name in columns:
-        given += pc.is_valid(promises.column(name)).to_numpy()
-    for_all = promises.filter(pa.array(given == 0))
-    if for_all.num_rows:
-        generator.take(Punctuation(pc.max(for_all.column("__hi")).as_py()))
-    spoken_for = [np.zeros(0, dtype=np.intp)]
-    for_one = promises.filter(pa.array((given > 0) & (given == len(columns))))
-    if for_one.num_rows:
-        spoken_for.append(numbers(for_one, columns))
-        generator.take_all(spoken_for[-1], for_one.column("__hi").to_numpy())
-    for_some = promises.filter(pa.array((given > 0) & (given < len(columns))))
-    for place in range(for_some.num_rows):
-        pattern = for_some.slice(place, 1)
-        sources = _matching(pattern, columns, names())
-        spoken_for.append(sources)
-        generator.take_all(sources, np.full(len(sources), pattern.column("__hi")[0].as_py(), dtype=np.int64))
-    return np.concatenate(spoken_for)
-
-
-def _matching(pattern: pa.Table, columns: tuple[str, ...], names: pa.Array) -> NDArray[np.intp]:
-    """The sources that match a pattern of values; NULL in it matches any value."""
-    parts = pc.split_pattern(names, SEPARATOR)
-    fits = np.ones(len(names), dtype=np.bool_)
-    for place, name in enumerate(columns):
-        if (value := pattern.column(name).cast(pa.string())[0]).is_valid:
-            fits &= pc.equal(pc.list_element(parts, place), value).to_numpy(zero_copy_only=False)
-    return np.flatnonzero(fits)
 
 
 @dataclass(frozen=True)
@@ -382,16 +321,5 @@ def policy_of(stream: Stream) -> Policy:
     return stream.policy
 
 
-def source_names(table: pa.Table, columns: tuple[str, ...]) -> pa.Array:
-    """One text for each row that tells its source apart from all others."""
-    texts = [pc.fill_null(_text(table.column(name)), "(null)") for name in columns]
-    joined = texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, SEPARATOR)
-    return joined.combine_chunks()
-
-
 def _int64(table: pa.Table, name: str) -> NDArray[np.int64]:
     return np.asarray(table.column(name).to_numpy(), dtype=np.int64)
-
-
-def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return column if column.type == pa.string() else column.cast(pa.string())

@@ -28,9 +28,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
+from sqlglot import exp
+
+from eventide.errors import DeclarationError
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.policies.clock_skew import ClockSkew
 from eventide.eventtime.policies.delay_quantile import DelayQuantile
@@ -43,7 +46,7 @@ from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.eventtime.policies.skew.declared import DeclaredSkew
 from eventide.eventtime.policies.skew.estimated import Adaptivity, ClockSpan, EstimatedSkew
 from eventide.eventtime.policies.skew.grouping import group, partition
-from eventide.eventtime.policies.skew.matrix import SkewMatrix
+from eventide.eventtime.policies.skew.matrix import Skew
 from eventide.eventtime.policies.slack import Slack
 from eventide.eventtime.policies.wrappers.cap import Cap
 from eventide.eventtime.policies.wrappers.expected_sources import Expected
@@ -52,7 +55,10 @@ from eventide.eventtime.policies.wrappers.source_groups import MergedSources
 from eventide.eventtime.policies.wrappers.timeout import Timeout
 from eventide.language.bounds import SkewClauses, silence
 from eventide.language.grammar.nodes import Amount, Amounts, Clause
+from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
+from eventide.plan.declared.stream import Stream
+from eventide.plan.expressions.columns import Column
 
 WATERMARKS = ("WATERMARK FOR", "WATERMARK")
 """DELAY as Flink and Spark spell it, with the name of the column that tells the time."""
@@ -146,7 +152,7 @@ class PolicyReader:
         wait = None if given_up is None else self._silence(clauses, given_up)
         return Expected(policy, tuple(dict.fromkeys(sources)), wait), tuple(names)
 
-    def _of_groups(self, matrix: SkewMatrix, clauses: Mapping[str, Clause], reader: SkewClauses) -> Policy:
+    def _of_groups(self, matrix: Skew, clauses: Mapping[str, Clause], reader: SkewClauses) -> Policy:
         """Bounds between sources, or between groups of them (Srivastava and Widom, sections 5.1 and 5.2)."""
         unit = None if "CLOCK UNIT" not in clauses else self._silence(clauses, "CLOCK UNIT")
         if "GROUPED" in clauses:
@@ -256,3 +262,28 @@ class PolicyReader:
 
     def _silence(self, clauses: Mapping[str, Clause], name: str) -> int:
         return silence(self.clock, clauses[name].expressions[0], name)
+
+
+def with_ranges(
+    stream: Stream, clause: Clause | None, column: Callable[[exp.Expr], Column], source: SourceText
+) -> Stream:
+    """The stream with the ranges of which its promises speak.
+
+    `PUNCTUATED BY done FOR column BETWEEN first AND last`, AND between several.
+    """
+    found = []
+    given = [] if clause is None else clause.expressions[2:]
+    for one in [part for all in given for part in (all.flatten() if isinstance(all, exp.And) else [all])]:
+        edges = [one.this, one.args["low"], one.args["high"]] if isinstance(one, exp.Between) else []
+        if len(edges) != 3 or not all(isinstance(edge, exp.Column) for edge in edges):
+            raise source.error(
+                f"{one.sql('spark')!r} is no range of which promises speak",
+                clause,
+                "write FOR column BETWEEN first_column AND last_column, with AND between several",
+            )
+        name, first, last = (column(edge.this).name for edge in edges)
+        found.append((name, first, last))
+    try:
+        return replace(stream, promised=tuple(found))
+    except DeclarationError as error:
+        raise source.error(str(error), clause) from None

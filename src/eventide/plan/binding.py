@@ -110,6 +110,7 @@ def _narrowed(stream: Stream, sql: str) -> Stream:
     if len(stream.columns) <= FEW or "*" in sql:
         return stream
     roles = (*stream.source, stream.time, stream.arrival, stream.punctuation, stream.prods)
+    roles += tuple(name for one in stream.promised for name in one)
     named = {word.lower() for word in (*WORD.findall(sql), *filter(None, roles))}
     odd = [column for column in stream.columns if WORD.fullmatch(column.name) is None]
     kept = tuple(c for c in stream.columns if c.name.lower() in named or c in odd)

@@ -228,7 +228,8 @@ def _stream(stream: dict[str, Any]) -> Tree:
         tree.add(line("clock", f"column {stream['arrival']}, the largest so far"))
     tree.add(line("time moves", stream["policy"]))
     if stream["punctuation"]:
-        tree.add(line("promises", f"rows in which {stream['punctuation']} is TRUE; they are no data"))
+        ranges = "".join(f", {name} from {low} to {high}" for name, low, high in stream.get("promised", ()))
+        tree.add(line("promises", f"rows in which {stream['punctuation']} is TRUE{ranges}; they are no data"))
     if stream["prods"]:
         tree.add(line("prods", f"rows in which {stream['prods']} is TRUE; they are no data"))
     if stream["future"]:

@@ -219,6 +219,7 @@ def _stream(stream: Stream, readers: list[BoundQuery]) -> dict[str, Any]:
         "source": list(stream.source),
         "arrival": stream.arrival,
         "punctuation": stream.punctuation,
+        **({"promised": [list(one) for one in stream.promised]} if stream.promised else {}),
         "prods": stream.prods,
         "policy": in_words(stream.policy, unitless) if stream.timestamps is Timestamps.EXTERNAL else "the clock",
         "future": None if stream.future is None else _future(stream, unitless),

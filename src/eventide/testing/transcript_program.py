@@ -134,7 +134,8 @@ def _head(name: object) -> str:
 
 
 STREAM_KEYS = (
-    "columns", "time", "source", "arrival", "timestamps", "policy", "future", "known", "punctuation", "prods",
+    "columns", "time", "source", "arrival", "timestamps", "policy", "future", "known", "punctuation", "promised",
+    "prods",
     "table",
 )  # fmt: skip
 QUERY_KEYS = (
@@ -220,6 +221,7 @@ def _stream(name: str, written: Any) -> Stream:
         policy=policy(written["policy"]) if "policy" in written else Punctuated(),
         known=tuple(map(str, written.get("known", ()))),
         punctuation=written.get("punctuation"),
+        promised=tuple((column, *edges) for column, edges in written.get("promised", {}).items()),
         prods=written.get("prods"),
         table=Table() if written.get("table") else None,
     )

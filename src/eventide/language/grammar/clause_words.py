@@ -34,7 +34,7 @@ STREAM_CLAUSES: Mapping[str, Parts] = {
     **dict.fromkeys(("GROUPED INTO", "CLOCK UNIT"), ("amount",)),
     "GROUPED": ("groups",),
     "ESTIMATED BOUNDS": ("pairs?",),
-    "PUNCTUATED BY": ("name",),
+    "PUNCTUATED BY": ("name", "ranges"),
     "PRODDED BY": ("name",),
     "OWN PROGRESS": (),
     "TIMEOUT": ("amount",),

@@ -246,6 +246,8 @@ class Eventide(Spark4):
         def _parse_part(self, part: str) -> list[Any]:
             if part == "condition":
                 return [self._parse_computed()]
+            if part == "ranges":
+                return [exp.Var(this="FOR"), self._parse_computed()] if self._match_text_seq("FOR") else []
             if part != "time":
                 return super()._parse_part(part)
             opens = self._curr.token_type is TokenType.L_PAREN

@@ -55,7 +55,7 @@ SHAPED_BY_NUMBERS = ("Skew", "Slack", "Kim", "Quantile", "Histogram", "Group")
 """Policies whose state is laid out by their numbers: with other ones it means something else."""
 NAMED = ("select", "groups")
 """What has names of its own, which are no columns of an input."""
-OF_TIME = frozenset({"time", "source", "arrival", "timestamps", "known", "punctuation", "prods"})
+OF_TIME = frozenset({"time", "source", "arrival", "timestamps", "known", "punctuation", "promised", "prods"})
 """What decides how rows of a stream are read as time: with another one its past says nothing of its future."""
 
 
@@ -314,7 +314,8 @@ def _roles(stream: Json) -> list[str]:
     ['ts', 'who']
     """
     named = [stream.get(key) for key in ("time", "arrival", "punctuation", "prods")]
-    return [name.lower() for name in (*named, *stream.get("source", ())) if name is not None]
+    edges = [edge for one in stream.get("promised", ()) for edge in one]
+    return [name.lower() for name in (*named, *edges, *stream.get("source", ())) if name is not None]
 
 
 def _reads(step: Json) -> tuple[str, ...]:

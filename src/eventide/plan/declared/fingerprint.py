@@ -62,6 +62,7 @@ WORDS = {
     "policy": "its policy",
     "input": "the format of its input",
     "punctuation": "the column of its promises",
+    "promised": "the columns with ranges of its promises",
     "prods": "the column of its prods",
     "table": "how it is a table",
     "twin_of": "whose rows it has",
@@ -141,7 +142,7 @@ def _stream(stream: Stream) -> Json:
     # Users write their own: the text of a policy says what was declared; where it lay in memory is no part of that.
     data["policy"] = ADDRESS.sub("", repr(stream.policy))
     data["input"] = stream.input.format if stream.input else None
-    for later in ("known", "table", "computed", "removed", "twin_of"):
+    for later in ("known", "promised", "table", "computed", "removed", "twin_of"):
         data = data if getattr(stream, later) else _without(data, later)
     return data
 

@@ -120,7 +120,9 @@ class Stream:
     largest one so far, so that a recording gives the same answers whenever it is replayed.
 
     `punctuation` names a BOOLEAN column: a row in which it is TRUE is no data but a promise, that no more rows up to
-    its time come from its source, or from any where its source is NULL. The policy takes promises: `Punctuated`.
+    its time come from its source, or from any where its source is NULL. The policy takes promises: `Punctuated`. In
+    `promised` are columns of which a promise names a range, each with the columns of its first and last value: of the
+    time column, `("ts", "since", "ts")`, or of a column of the source. NULL is an open end.
 
     `prods` names a BOOLEAN column: a row in which it is TRUE is no data but a prod, that asks every query which reads
     the stream for early answers up to its time, in the groups that its columns name, any where they are NULL.
@@ -145,6 +147,7 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
     input: Input | None = None
     known: tuple[str, ...] = ()
     punctuation: str | None = None
+    promised: tuple[tuple[str, str, str], ...] = ()
     prods: str | None = None
     table: Table | None = None
     """For a table that is joined as it is: rows of a round take the place of those of before."""
@@ -177,6 +180,7 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
                 )
         if self.punctuation is not None:
             self._check_punctuation(self.punctuation, owner)
+        self._check_promised(owner)
         if self.prods is not None:
             self._check_prods(self.prods, owner)
         for use, column in (("time", self.time), ("arrival time", self.arrival)):
@@ -218,6 +222,7 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
             policy=DropRatio(0.01),
             known=(),
             punctuation=None,
+            promised=(),
             prods=None,
             computed=(),
         )
@@ -288,6 +293,32 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
             raise DeclarationError(
                 f"{owner} has promises in {name!r}, and its policy does not take them: use Punctuated({self.policy})"
             )
+
+    def _check_promised(self, owner: str) -> None:
+        if self.promised and self.punctuation is None:
+            raise DeclarationError(f"{owner} has ranges of promises, and no promises: give `punctuation`")
+        seen = set[str]()
+        for name, *edges in self.promised:
+            column = named(name, self.columns, owner)
+            of_time = column.name == self.time
+            if not of_time and column.name not in self.source:
+                raise DeclarationError(
+                    f"{owner} promises nothing of {name!r}: ranges are of its time or of columns of its source"
+                )
+            if of_time and edges[1] != self.time:
+                raise DeclarationError(f"{owner}: a range of time ends with that of the promise: {self.time!r}")
+            if not of_time and column.type not in (*WHOLE_NUMBERS, "STRING"):
+                raise DeclarationError(
+                    f"{owner} cannot promise ranges of {name!r}: it is {column.type}; make it STRING or a number"
+                )
+            for edge in edges:
+                if (kind := named(edge, self.columns, owner).type) != column.type:
+                    raise DeclarationError(
+                        f"{owner} cannot promise {name!r} by {edge!r}: it is {kind}; make it {column.type}"
+                    )
+            if name in seen:
+                raise DeclarationError(f"{owner} has two ranges of {name!r}: give one")
+            seen.add(name)
 
     def _check_prods(self, name: str, owner: str) -> None:
         if (kind := named(name, self.columns, owner).type) != "BOOLEAN":

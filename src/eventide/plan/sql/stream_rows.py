@@ -89,12 +89,19 @@ def marked_by(stream: Stream, mark: str) -> str:
 def promises_text(stream: Stream) -> str:
     """The promises of a round: for each source (`__s0`, ...) the latest (`__hi`), how many there were (`__n`).
 
-    Where they know when they arrived, also the largest arrival time (`__at`).
+    Where they know when they arrived, also the largest arrival time (`__at`). Promises that begin somewhere are apart
+    (`__from`), and so are those for ranges of a column of the source (`__low0`, `__high0`).
     """
     assert stream.punctuation is not None
-    sources = [quoted(name) for name in stream.source]
-    named = [f"{name} AS __s{j}" for j, name in enumerate(sources)]
-    by = f" GROUP BY {', '.join(sources)}" if sources else ""
+    apart = {f"__s{j}": quoted(name) for j, name in enumerate(stream.source)}
+    for name, low, high in stream.promised:
+        if name == stream.time:
+            apart["__from"] = instant_sql(low, stream.column(low).type)
+        else:
+            place = stream.source.index(name)
+            apart |= {f"__low{place}": quoted(low), f"__high{place}": quoted(high)}
+    named = [f"{sql} AS {name}" for name, sql in apart.items()]
+    by = f" GROUP BY {', '.join(apart.values())}" if apart else ""
     selected = [*named, f"max({time_sql(stream)}) AS __hi", "CAST(count(*) AS BIGINT) AS __n"]
     if stream.arrival is not None:
         selected.append(f"max({instant_sql(stream.arrival, stream.column(stream.arrival).type)}) AS __at")
