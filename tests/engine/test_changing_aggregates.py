@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +144,7 @@ def agree(story: Story, trial: Trial) -> None:
         assert found[2] == late, f"round {number}"
 
 
-@settings(max_examples=45, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=36, suppress_health_check=[HealthCheck.too_slow])
 @given(story=stories())
 def test_values_that_change_are_as_brute_force_finds_them(duckdb_executor: DuckDBExecutor, story: Story) -> None:
     with trial_of(story.program, duckdb_executor=duckdb_executor) as trial:
@@ -188,13 +188,26 @@ def summed_up(cut: Cut, ends: frozenset[int], executor: DuckDBExecutor) -> tuple
     return sorted(final, key=repr), last
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=18, suppress_health_check=[HealthCheck.too_slow])
 @given(cut=cuts())
 def test_final_rows_and_the_last_of_each_group_are_the_same_under_any_cut(
     duckdb_executor: DuckDBExecutor, cut: Cut
 ) -> None:
     one, other = (summed_up(cut, ends, duckdb_executor) for ends in cut.cuts)
     assert one == other
+
+
+def test_state_goes_on_when_its_changes_are_to_be_shown_from_now_on(tmp_path: Path) -> None:
+    shown_now = program_of(10, True)
+    [query] = shown_now.queries
+    with Trial(replace(shown_now, queries=(replace(query, changes=False),)), tmp_path) as trial:
+        trial.round({"s": table_of([(1, "a", 1), (2, "b", 2)])}, 0, {"s": 0})
+        assert trial.output().changed == ()
+        trial.program = shown_now
+        trial.restart()
+        trial.output()
+        trial.round({"s": table_of([(3, "a", 4)])}, 1, {"s": 0})
+        assert shown(trial.output().changed) == [(1, 13, "a", 2, 2, 5.0)]
 
 
 def test_what_is_forgotten_takes_no_room(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def told(tables: Sequence[pa.Table]) -> Told:
     return {(row["window_start"], row["window_end"], row["k"], row["n"], row["last"]) for row in rows}
 
 
-@settings(max_examples=45, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(story=stories())
 def test_early_results_that_discard_tell_each_row_once(duckdb_executor: DuckDBExecutor, story: Story) -> None:
     program = Program((STREAM,), (query_of(story.window, story.every),))

@@ -18,7 +18,7 @@ from eventide.language.computed_columns import computed_columns
 from eventide.language.grammar.nodes import Amounts, Clause, ComputedColumn, CreateStream, Secret
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
-from eventide.language.policies import WATERMARKS, PolicyReader, promised_ranges
+from eventide.language.policies import WATERMARKS, PolicyReader, with_ranges
 from eventide.language.record_columns import (
     NOTED,
     arrives_by_record,
@@ -149,12 +149,8 @@ class StreamReader:
         promised, prodded = clauses.get("PUNCTUATED BY"), clauses.get("PRODDED BY")
         punctuation = None if promised is None else self._marking(stream, promised, "promise", "promises")
         prods = stream.prods if prodded is None else self._marking(stream, prodded, "be prodded", "prods")
-        ranges = promised_ranges(promised, lambda name: self._column(name, stream.columns), self.source)
         marked = replace(stream, policy=policy, known=known, punctuation=punctuation, prods=prods)
-        try:
-            declared.stream = replace(marked, promised=ranges)
-        except DeclarationError as error:
-            raise self.source.error(str(error), promised) from None
+        declared.stream = with_ranges(marked, promised, lambda name: self._column(name, stream.columns), self.source)
         return declared
 
     def _marking(self, stream: Stream, clause: Clause, act: str, marked: str) -> str:

@@ -29,10 +29,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from eventide.errors import DeclarationError
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.policies.clock_skew import ClockSkew
 from eventide.eventtime.policies.delay_quantile import DelayQuantile
@@ -45,7 +46,7 @@ from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.eventtime.policies.skew.declared import DeclaredSkew
 from eventide.eventtime.policies.skew.estimated import Adaptivity, ClockSpan, EstimatedSkew
 from eventide.eventtime.policies.skew.grouping import group, partition
-from eventide.eventtime.policies.skew.matrix import SkewMatrix
+from eventide.eventtime.policies.skew.matrix import Skew
 from eventide.eventtime.policies.slack import Slack
 from eventide.eventtime.policies.wrappers.cap import Cap
 from eventide.eventtime.policies.wrappers.expected_sources import Expected
@@ -56,6 +57,7 @@ from eventide.language.bounds import SkewClauses, silence
 from eventide.language.grammar.nodes import Amount, Amounts, Clause
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
+from eventide.plan.declared.stream import Stream
 from eventide.plan.expressions.columns import Column
 
 WATERMARKS = ("WATERMARK FOR", "WATERMARK")
@@ -150,7 +152,7 @@ class PolicyReader:
         wait = None if given_up is None else self._silence(clauses, given_up)
         return Expected(policy, tuple(dict.fromkeys(sources)), wait), tuple(names)
 
-    def _of_groups(self, matrix: SkewMatrix, clauses: Mapping[str, Clause], reader: SkewClauses) -> Policy:
+    def _of_groups(self, matrix: Skew, clauses: Mapping[str, Clause], reader: SkewClauses) -> Policy:
         """Bounds between sources, or between groups of them (Srivastava and Widom, sections 5.1 and 5.2)."""
         unit = None if "CLOCK UNIT" not in clauses else self._silence(clauses, "CLOCK UNIT")
         if "GROUPED" in clauses:
@@ -262,10 +264,13 @@ class PolicyReader:
         return silence(self.clock, clauses[name].expressions[0], name)
 
 
-def promised_ranges(
-    clause: Clause | None, column: Callable[[exp.Expr], Column], source: SourceText
-) -> tuple[tuple[str, str, str], ...]:
-    """The ranges of which promises speak: PUNCTUATED BY .. FOR column BETWEEN first AND last, AND between several."""
+def with_ranges(
+    stream: Stream, clause: Clause | None, column: Callable[[exp.Expr], Column], source: SourceText
+) -> Stream:
+    """The stream with the ranges of which its promises speak.
+
+    `PUNCTUATED BY done FOR column BETWEEN first AND last`, AND between several.
+    """
     found = []
     given = [] if clause is None else clause.expressions[2:]
     for one in [part for all in given for part in (all.flatten() if isinstance(all, exp.And) else [all])]:
@@ -278,4 +283,7 @@ def promised_ranges(
             )
         name, first, last = (column(edge.this).name for edge in edges)
         found.append((name, first, last))
-    return tuple(found)
+    try:
+        return replace(stream, promised=tuple(found))
+    except DeclarationError as error:
+        raise source.error(str(error), clause) from None
