@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from string import ascii_letters
 from typing import TYPE_CHECKING
 
 import pytest
 
+from eventide.errors import DeclarationError
 from eventide.plan.duckdb.transpile import to_duckdb
+from eventide.plan.expressions.parse import SPARK, parsed
 from eventide.sources.arrow_types import spark_type_of
 from tests.choice import chosen
 from tests.engine.functions_of_spark import AGGREGATES, OVER, functions, is_same, refused
@@ -74,3 +77,27 @@ def test_the_list_has_functions_of_every_kind() -> None:
     assert len(names) > 200
     assert len(set(names)) == len(names)
     assert compared(AGGREGATES)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("call", ["date_format(TIMESTAMP '2024-01-01', '{}')", "to_timestamp('2024', '{}')"])
+def test_a_pattern_that_is_refused_fails_in_spark(call: str, spark: SparkSession) -> None:
+    from pyspark.errors import PySparkException
+
+    for letter in ascii_letters:
+        try:
+            parsed(call.format(letter), "q")
+        except DeclarationError:
+            with pytest.raises(PySparkException):
+                spark.sql(f"SELECT {call.format(letter)}").collect()
+
+
+@pytest.mark.parametrize("pattern", ["YYYY-MM", "yyyy-MM-ddTHH", "w", "''yyyy'"])
+def test_a_pattern_without_a_meaning_is_refused_before_a_row_comes(pattern: str) -> None:
+    with pytest.raises(DeclarationError, match="pattern of times"):
+        parsed(f'date_format(t, "{pattern}")', "q")
+
+
+def test_a_pattern_stays_as_it_is_written() -> None:
+    assert parsed("date_format(t, \"'day' d\")", "q").sql(SPARK) == "DATE_FORMAT(t, '\\'day\\' d')"

@@ -18,7 +18,7 @@ from eventide.eventtime.policies.skew.bounds import RowBound, TimeBound
 from eventide.eventtime.policies.skew.declared import DeclaredSkew, declared_loss
 from eventide.eventtime.policies.skew.estimated import Adaptivity, ClockSpan, EstimatedSkew
 from eventide.eventtime.policies.skew.grouping import group
-from eventide.eventtime.policies.skew.matrix import SkewMatrix
+from eventide.eventtime.policies.skew.matrix import InOrder, SkewMatrix
 from eventide.eventtime.policies.skew.per_source import distributed_sensors, global_counter
 from eventide.eventtime.policies.slack import Slack
 from eventide.eventtime.policies.wrappers.cap import Cap
@@ -209,6 +209,18 @@ def test_bounds_may_be_those_of_groups_and_have_a_unit_of_the_clock() -> None:
     assert found.known == ("a", "b", "c")
 
 
+def test_sources_may_be_in_order_on_their_way_and_of_groups_those_of_one_source() -> None:
+    bounds = "BOUNDS (SOURCE a LATENCY 3 s IN ORDER, SOURCE b, SOURCE c IN ORDER, ALL TRAILS ALL BY 1)"
+    one = TimeBound(0, SECOND)
+    each = SkewMatrix.of([[[one]] * 3] * 3, [3 * SECOND, 0, 0])
+    assert stream(bounds).policy == DeclaredSkew(InOrder(each, (0, 2)))
+    assert stream(bounds.replace("SOURCE b", "SOURCE ALL IN ORDER")).known == ("a", "c")
+    grouped = group(each, (0, 0, 1))
+    assert stream(f"{bounds} GROUPED (left (a, b), right (c))").policy == MergedSources(
+        DeclaredSkew(InOrder(grouped, (1,))), (0, 0, 1)
+    )
+
+
 def test_groups_may_be_named_and_their_names_stand_for_their_sources() -> None:
     bounds = "BOUNDS (left TRAILS right BY 5, SOURCE left LATENCY 3 s, SOURCE b LATENCY 4 s, right TRAILS right BY 1)"
     found = stream(f"{bounds} GROUPED (left (a, b), right (c))")
@@ -221,6 +233,7 @@ def test_groups_may_be_named_and_their_names_stand_for_their_sources() -> None:
 @pytest.mark.parametrize(
     ("clauses", "message"),
     [
+        ("BOUNDS (a TRAILS a BY 1 IN ORDER)", "expected"),
         ("BOUNDS (SOURCE c) GROUPED (left (a, b))", "'c' has bounds and is in no group"),
         ("BOUNDS (SOURCE a) GROUPED (left (a, b), right (b))", "'b' is in two groups"),
         ("BOUNDS (SOURCE a) GROUPED (left (a), left (b))", "there are two groups 'left'"),

@@ -13,12 +13,14 @@ from tests.commands.processes import REPOSITORY
 
 LEVELS = ("debug", "info", "warning", "error")
 NAMES = ("log", "LOG")
+CALL = re.compile(rf"\b({'|'.join(NAMES)})\.({'|'.join(LEVELS)})\(")
 
 
 def calls() -> Iterator[tuple[str, ast.Call]]:
     """Every call that writes a line of the log, and where it stands."""
     for file in sorted((REPOSITORY / "src" / "eventide").rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        text = file.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if CALL.search(text) else ():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in LEVELS:
                 of = node.func.value
                 if isinstance(of, ast.Name) and of.id in NAMES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -98,14 +99,15 @@ def data_of(run: Played, tracing: Tracing) -> dict[str, Any]:
     return traces_data(tracing.traces(), engine.state.progress(engine.program, engine.scheduling))
 
 
-@pytest.mark.parametrize("script", [SCRIPT, MERGED], ids=["windows", "joins"])
-@pytest.mark.parametrize("seed", chosen(range(6), lambda seed: seed == 0))
-def test_no_result_that_holds_it_comes_after_a_heartbeat_has_left(tmp_path: Path, seed: int, script: str) -> None:
+@pytest.mark.parametrize(
+    ("script", "seed"), chosen(product([SCRIPT, MERGED], range(6)), lambda case: case == (SCRIPT, 0))
+)
+def test_no_result_that_holds_it_comes_after_a_heartbeat_has_left(tmp_path: Path, script: str, seed: int) -> None:
     random = Random(seed)
     with played(tmp_path, script) as run:
         tracing = Tracing(run.engine, every=0.0)
         times = dict.fromkeys("abc", 0)
-        for _ in range(25):
+        for _ in range(15):
             speaks = random.sample("abc", random.randint(1, 3))
             times |= {who: times[who] + random.randint(0, 12) for who in speaks}
             run.round(**{who: times[who] for who in speaks})
@@ -125,7 +127,7 @@ def test_no_result_that_holds_it_comes_after_a_heartbeat_has_left(tmp_path: Path
                 ]
                 seen += len(starts)
                 assert all(start > visit.time for start in starts)
-        assert seen > 5
+        assert seen
 
 
 @given(st.data())

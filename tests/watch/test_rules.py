@@ -120,8 +120,8 @@ def test_an_alert_that_has_to_last_is_not_raised_before(tmp_path: Path) -> None:
 
 @given(
     st.lists(
-        st.lists(st.tuples(st.integers(1, 4), st.sampled_from(["a", "b", "o'x", None]), st.integers(0, 9)), max_size=6),
-        max_size=5,
+        st.lists(st.tuples(st.integers(1, 4), st.sampled_from(["a", "b", "o'x", None]), st.integers(0, 9)), max_size=4),
+        max_size=3,
     )
 )
 def test_groups_stand_as_brute_force_has_it(rounds: list[list[tuple[int, str | None, int]]]) -> None:

@@ -13,6 +13,8 @@ with which A stamps its rows is off by less than 5 s, and advances by 0.9 s in e
 FROM 1 s TO 4 s` that A stamps rows with tokens of one common counter, which it works on for so long. SOURCE ALL says
 it of every source that is named. Bounds between all sources that have a clock, or a counter, follow from that.
 
+`SOURCE A LATENCY 2 s IN ORDER` says that its rows are not reordered on the way: what comes later was sent later.
+
 `GROUPED (north (a, b), south (c))` behind the bounds watches these sources as two (section 5.2). In bounds, the name
 of a group stands for all of its sources.
 """
@@ -29,9 +31,9 @@ from sqlglot import exp
 from eventide.errors import DeclarationError
 from eventide.eventtime.policies.skew.bounds import RowBound, SkewBound, TimeBound
 from eventide.eventtime.policies.skew.confidence import affordable
-from eventide.eventtime.policies.skew.matrix import Skew, SkewMatrix
+from eventide.eventtime.policies.skew.matrix import InOrder, Skew
 from eventide.eventtime.policies.skew.per_source import distributed_sensors, global_counter
-from eventide.language.grammar.nodes import Amount, Amounts, Clause
+from eventide.language.grammar.nodes import IN_ORDER, Amount, Amounts, Clause
 from eventide.language.grammar.spelling import LENGTHS
 from eventide.plan.declared.stream import TimeKind
 
@@ -53,6 +55,8 @@ class SkewClauses:
     """How long a source takes at least, and at most, from the issue of a token to its row."""
     latency: dict[str, dict[float, int]] = field(default_factory=dict)
     """How long rows of a source may be on their way, by the share of them that are longer."""
+    in_order: dict[str, bool] = field(default_factory=dict)
+    """Whose rows are not reordered on the way."""
     pairs: list[tuple[str, str, SkewBound]] = field(default_factory=list)
     unused: list[str] = field(default_factory=list)
     """What is to be said of bounds that the budget does not afford."""
@@ -83,9 +87,7 @@ class SkewClauses:
             raise self.amounts.source.error(f"{alone!r} has bounds and is in no group", at, "add it to one")
         return tuple(group_of[source] for source in self.sources)
 
-    def read(
-        self, at: exp.Expr, items: Iterable[Clause], budget: float | None = None
-    ) -> tuple[SkewMatrix, tuple[str, ...]]:
+    def read(self, at: exp.Expr, items: Iterable[Clause], budget: float | None = None) -> tuple[Skew, tuple[str, ...]]:
         """The matrix, and the names of the sources in the order of their numbers.
 
         Of the bounds that may fail only those are in it that a budget of losses affords.
@@ -111,7 +113,8 @@ class SkewClauses:
             f"{100 * bound.exceeded:.4g} % of the rows, and with what is used already that is more than DRATIO permits"
             for sender, target, bound in unused
         )
-        return matrix, names
+        ordered = tuple(number for name, number in self.sources.items() if self._said_of(name, self.in_order))
+        return (InOrder(matrix, ordered) if ordered else matrix), names
 
     def _take(self, item: Clause) -> None:
         parts = dict(_parts_of(item))
@@ -122,6 +125,8 @@ class SkewClauses:
                 self.latency.setdefault(name, {})[exceeded] = self._positive(parts["LATENCY"], "LATENCY")
             elif "EXCEEDED" in parts:
                 raise self.amounts.source.error("EXCEEDED of what? Give a LATENCY before it", parts["EXCEEDED"])
+            if any(isinstance(part, exp.Var) and part.name == IN_ORDER for part in item.expressions):
+                self.in_order[name] = True
             self._take_system(name, parts)
             return
         target, sender = self._source(item.expressions[0]), self._source(item.expressions[2])

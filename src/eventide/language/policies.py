@@ -46,7 +46,7 @@ from eventide.eventtime.policies.punctuated import Punctuated
 from eventide.eventtime.policies.skew.declared import DeclaredSkew
 from eventide.eventtime.policies.skew.estimated import Adaptivity, ClockSpan, EstimatedSkew
 from eventide.eventtime.policies.skew.grouping import group, partition
-from eventide.eventtime.policies.skew.matrix import SkewMatrix
+from eventide.eventtime.policies.skew.matrix import Skew
 from eventide.eventtime.policies.slack import Slack
 from eventide.eventtime.policies.wrappers.cap import Cap
 from eventide.eventtime.policies.wrappers.expected_sources import Expected
@@ -152,7 +152,7 @@ class PolicyReader:
         wait = None if given_up is None else self._silence(clauses, given_up)
         return Expected(policy, tuple(dict.fromkeys(sources)), wait), tuple(names)
 
-    def _of_groups(self, matrix: SkewMatrix, clauses: Mapping[str, Clause], reader: SkewClauses) -> Policy:
+    def _of_groups(self, matrix: Skew, clauses: Mapping[str, Clause], reader: SkewClauses) -> Policy:
         """Bounds between sources, or between groups of them (Srivastava and Widom, sections 5.1 and 5.2)."""
         unit = None if "CLOCK UNIT" not in clauses else self._silence(clauses, "CLOCK UNIT")
         if "GROUPED" in clauses:

@@ -70,9 +70,12 @@ def formats_of(program: Program, outputs: Iterable[OutputTarget] = ()) -> set[st
     {'postgresql'}
     """
     formats = {stream.input.format.lower() for stream in program.streams if stream.input is not None}
+    by_jdbc = any(
+        stream.input.format.lower() == "postgres" for stream in program.streams if stream.input and stream.table
+    )
     urls = [dict(output.options).get("url", "") for output in outputs if output.kind == "jdbc"]
     databases = {url.split(":")[1] for url in urls if url.count(":") > 1}
-    return formats | databases | ({"postgresql"} if "postgres" in formats else set())
+    return formats | databases | ({"postgresql"} if by_jdbc else set())
 
 
 def missing_settings(

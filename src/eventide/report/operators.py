@@ -382,5 +382,7 @@ def _simple(policy: Any, length: Length) -> str | None:
         case DeclaredSkew():
             loss = declared_loss(policy)
             may = f", losing at most {100 * loss:.4g} % of the rows of a source" if loss else ""
-            return f"by declared bounds between {len(policy.skew.latency)} sources{may}"
+            ordered = len(policy.skew.in_order)
+            order = f", of which {ordered} {'is' if ordered == 1 else 'are'} in order on the way" if ordered else ""
+            return f"by declared bounds between {len(policy.skew.latency)} sources{order}{may}"
     return None

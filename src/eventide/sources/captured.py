@@ -78,7 +78,7 @@ class Capture:
         except InputError as error:
             if first:
                 raise
-            log.warning("asking again in %g s: %s", self.every, error)
+            log.warning("asking again in %g s: %s", self.every, error, extra={"event": "changes not asked for"})
         self._due = time.monotonic() + self.every
 
     def _continue(self) -> None:

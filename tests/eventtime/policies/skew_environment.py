@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import HeartbeatGenerator, Heartbeats
 from eventide.eventtime.policies.skew.bounds import RowBound, SkewBound, TimeBound
-from eventide.eventtime.policies.skew.matrix import Skew, SkewMatrix
+from eventide.eventtime.policies.skew.matrix import InOrder, Skew, SkewMatrix
 from eventide.eventtime.policies.skew.per_source import PerSourceSkew, RowTerm, TimeTerm
 
 small = st.integers(0, 4)
@@ -36,6 +36,14 @@ def matrices(draw: st.DrawFn, bounds: st.SearchStrategy[SkewBound] = any_bounds,
 
 
 @st.composite
+def ordered(draw: st.DrawFn, skews: st.SearchStrategy[Skew]) -> InOrder:
+    """Bounds between sources of which some are not reordered on the way."""
+    skew = draw(skews)
+    sources = range(len(skew.latency))
+    return InOrder(skew, tuple(sorted(draw(st.sets(st.sampled_from(sources), min_size=1)))))
+
+
+@st.composite
 def per_source_skews(draw: st.DrawFn) -> PerSourceSkew:
     n = draw(st.integers(1, 4))
 
@@ -55,15 +63,21 @@ def per_source_skews(draw: st.DrawFn) -> PerSourceSkew:
 
 
 def floor_of(skew: Skew, source: int, emitted: int, before: list[Row]) -> int | None:
-    """The time that a row emitted now must exceed, by the definitions of the bounds; None where it is free."""
+    """The time that a row emitted now must exceed, by the definitions of the bounds; None where it is free.
+
+    Of a source whose rows stay in order, rows of one instant are one after the other, as they are in `before`.
+    """
     floors = []
-    for row in before:
-        between = sum(1 for r in before if r.source == source and row.emitted < r.emitted < emitted)
+    in_order = source in skew.in_order
+    for place, row in enumerate(before):
+        same = in_order and row.source == source
+        after = before[place + 1 :] if same else [r for r in before if r.emitted > row.emitted]
+        between = sum(1 for r in after if r.source == source and (in_order or r.emitted < emitted))
         for bound in skew.bounds(row.source, source):
             if isinstance(bound, TimeBound):
-                binds = emitted > row.emitted + bound.after
+                binds = emitted > row.emitted + bound.after or (same and bound.after == 0)
             else:
-                binds = emitted > row.emitted and between >= bound.rows
+                binds = (emitted > row.emitted or same) and between >= bound.rows
             if binds:
                 floors.append(row.time - bound.lag)
     return max(floors, default=None)
@@ -79,7 +93,10 @@ def emissions(draw: st.DrawFn, skew: Skew, most: int = 20) -> list[Row]:
         source = draw(st.integers(0, len(skew.latency) - 1))
         floor = floor_of(skew, source, now, rows)
         time = draw(st.integers(-5, 15)) if floor is None else floor + 1 + draw(st.sampled_from([0, 0, 1, 3, 9]))
-        rows.append(Row(source, now, time, now + draw(st.integers(0, skew.latency[source]))))
+        arrived = now + draw(st.integers(0, skew.latency[source]))
+        if source in skew.in_order:
+            arrived = max([arrived, *(row.arrived for row in rows if row.source == source)])
+        rows.append(Row(source, now, time, arrived))
     return sorted(rows, key=lambda row: row.arrived)
 
 

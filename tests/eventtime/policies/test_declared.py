@@ -21,18 +21,21 @@ from tests.eventtime.policies.skew_environment import (
     drive,
     emissions,
     matrices,
+    ordered,
     per_source_skews,
     round_clocks,
     time_bounds,
 )
 
+skews = st.one_of(matrices(), per_source_skews())
+any_skews = st.one_of(skews, ordered(skews))
 gaps = st.lists(st.integers(1, 7), min_size=1, max_size=4)
 units = st.sampled_from([None, 1, 2, 5])
 REST = 16
 
 
 @settings(max_examples=200)
-@given(st.data(), st.one_of(matrices(), per_source_skews()), gaps, units)
+@given(st.data(), any_skews, gaps, units)
 def test_rows_that_keep_their_bounds_are_never_at_or_below_the_heartbeat_given_before(
     data: st.DataObject, skew: Skew, steps: list[int], unit: int | None
 ) -> None:
@@ -81,14 +84,21 @@ def inferable(skew: Skew, rounds: list[tuple[int, int, list[Row]]], clock: int, 
     """
     latency = skew.latency[j]
     intervals = [(known + 1 - latency, at) for known, at, rows in rounds for row in rows if row.source == j]
-    best = NEVER
-    for known, at, rows in rounds:
+    best, in_order = NEVER, j in skew.in_order
+    for place, (known, at, rows) in enumerate(rounds):
         for row in rows:
+            own = in_order and row.source == j
+            # Rows of j that came in later rounds were emitted after it, and before all that have not arrived.
+            later = sum(one.source == j for _, _, others in rounds[place + 1 :] for one in others)
             earliest = max(known + 1, at - 8) - skew.latency[row.source]
             histories = [(c, e) for c in range(earliest, at + 1) for e in range(clock + 1 - latency, clock + 2)]
             for bound in skew.bounds(row.source, j):
                 if isinstance(bound, TimeBound):
-                    escapes = any(e <= c + bound.after for c, e in histories)
+                    escapes = any(e <= c + bound.after for c, e in histories) and not (own and bound.after == 0)
+                elif own:
+                    escapes = later < bound.rows
+                elif in_order:
+                    escapes = any(sum(c < first for first, _ in intervals) < bound.rows for c, _ in histories)
                 else:
                     # Every other row of j is emitted outside (c, e) wherever its interval allows.
                     escapes = any(
@@ -101,7 +111,7 @@ def inferable(skew: Skew, rounds: list[tuple[int, int, list[Row]]], clock: int, 
 
 
 @settings(max_examples=100)
-@given(st.data(), st.one_of(matrices(), per_source_skews()), gaps)
+@given(st.data(), any_skews, gaps)
 def test_heartbeats_are_the_largest_that_any_arrival_and_bound_allow(
     data: st.DataObject, skew: Skew, steps: list[int]
 ) -> None:

@@ -11,7 +11,7 @@ from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from eventide.language.grammar.clause_words import BEGINNINGS, WRAPPED, Parts, opening
-from eventide.language.grammar.nodes import Amount, Clause, CreateAlert, Secret
+from eventide.language.grammar.nodes import IN_ORDER, Amount, Clause, CreateAlert, Secret
 from eventide.language.grammar.spelling import QUOTAS, TYPES, UNITS, meant_by, nearest, not_closed
 from eventide.plan.expressions.spark_dialect import Spark4
 
@@ -238,7 +238,7 @@ class ClauseParser(Spark4.Parser):
         return clause
 
     def _parse_bound(self, name: Callable[[], exp.Expr] | None = None) -> Clause:
-        """`source A [LATENCY 2 s [EXCEEDED 1%]]`, or `B TRAILS A BY 5 s [AFTER 2 s | AFTER 3 ROWS] [EXCEEDED 1%]`."""
+        """`source A [LATENCY 2 s ..] [IN ORDER]`, or `B TRAILS A BY 5 s [AFTER 2 s | AFTER 3 ROWS] [EXCEEDED 1%]`."""
         token, name = self._curr, name or self._parse_source_name
         words: tuple[str, ...] = ("LATENCY", "EXCEEDED", "CLOCK WITHIN", "RATE AT LEAST", "COUNTER FROM", "TO")
         if self._match_text_seq("SOURCE") or self._match_text_seq("STREAM"):
@@ -253,6 +253,8 @@ class ClauseParser(Spark4.Parser):
         for word in words:
             if self._match_text_seq(*word.split()):
                 clause.set("expressions", [*clause.expressions, exp.Var(this=word), self._parse_amount()])
+        if clause.this == "SOURCE" and self._match_text_seq("IN", "ORDER"):
+            clause.append("expressions", exp.Var(this=IN_ORDER))
         clause.update_positions(token)
         return clause
 

@@ -29,6 +29,10 @@ IN_WINDOWS = ("SLACK", "DRATIO", "ESTIMATOR")
 """Clauses of a window that say how the stream finds its heartbeats (disorder controllers, Kim et al., section 4)."""
 
 
+IN_ORDER = "IN ORDER"
+"""Behind a source: its rows are not reordered on the way."""
+
+
 class EventideNode(exp.Expression, ABC):
     """A node of ours; it is written as its `words` say."""
 

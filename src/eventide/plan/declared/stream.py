@@ -298,14 +298,15 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
         if self.promised and self.punctuation is None:
             raise DeclarationError(f"{owner} has ranges of promises, and no promises: give `punctuation`")
         seen = set[str]()
+        time = "" if self.time is None else self.time.lower()
         for name, *edges in self.promised:
             column = named(name, self.columns, owner)
-            of_time = column.name == self.time
-            if not of_time and column.name not in self.source:
+            of_time = name.lower() == time
+            if not of_time and name.lower() not in {source.lower() for source in self.source}:
                 raise DeclarationError(
                     f"{owner} promises nothing of {name!r}: ranges are of its time or of columns of its source"
                 )
-            if of_time and edges[1] != self.time:
+            if of_time and edges[1].lower() != time:
                 raise DeclarationError(f"{owner}: a range of time ends with that of the promise: {self.time!r}")
             if not of_time and column.type not in (*WHOLE_NUMBERS, "STRING"):
                 raise DeclarationError(
@@ -316,9 +317,9 @@ TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number
                     raise DeclarationError(
                         f"{owner} cannot promise {name!r} by {edge!r}: it is {kind}; make it {column.type}"
                     )
-            if name in seen:
+            if name.lower() in seen:
                 raise DeclarationError(f"{owner} has two ranges of {name!r}: give one")
-            seen.add(name)
+            seen.add(name.lower())
 
     def _check_prods(self, name: str, owner: str) -> None:
         if (kind := named(name, self.columns, owner).type) != "BOOLEAN":

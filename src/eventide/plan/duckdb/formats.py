@@ -13,13 +13,19 @@ from sqlglot import exp
 from eventide.plan.duckdb.generator import Rule, SparkToDuckDB, by_type
 
 WRITTEN = {
-    "%Y": "%Y", "%y": "%y", "%mstrict": "%m", "%-m": "%-m", "%dstrict": "%d", "%-d": "%-d", "%j": "%j", "%-j": "%-j",
-    "%Hstrict": "%H", "%-H": "%-H", "%Istrict": "%I", "%I": "%I", "%-I": "%-I", "%Mstrict": "%M", "%-M": "%-M",
-    "%Sstrict": "%S", "%-S": "%-S", "%f": "%f", "SSS": "%g", "%p": "%p", "%a": "%a", "%A": "%A", "%b": "%b", "%B": "%B",
+    "yyyy": "%Y", "yy": "%y", "M": "%-m", "MM": "%m", "MMM": "%b", "MMMM": "%B", "d": "%-d", "dd": "%d", "D": "%-j",
+    "DDD": "%j", "H": "%-H", "HH": "%H", "h": "%-I", "hh": "%I", "m": "%-M", "mm": "%M", "s": "%-S", "ss": "%S",
+    "SSS": "%g", "SSSSSS": "%f", "a": "%p", "E": "%a", "EE": "%a", "EEE": "%a", "EEEE": "%A",
 }  # fmt: skip
-"""Of a pattern of Spark's for times, as the parser has it: how DuckDB writes the same."""
+"""Letters of a pattern for times, and how DuckDB writes the same."""
 
-_PIECE = re.compile("|".join([*sorted(map(re.escape, WRITTEN), key=len, reverse=True), "'([^'%]*)'", "[^A-Za-z%']"]))
+READ = {
+    "yyyy": r"\d{4}", "MM": r"\d{2}", "dd": r"\d{2}", "HH": r"\d{2}", "mm": r"\d{2}", "ss": r"\d{2}", "SSS": r"\d{3}",
+    "SSSSSS": r"\d{6}",
+}  # fmt: skip
+"""Letters that may be read, and what must stand there."""
+
+_PIECE = re.compile(r"'([^']*)'|([A-Za-z])\2*|[^A-Za-z']")
 _DAY_NAMES = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
 UNITS = {
     "MICROSECOND": 1, "MILLISECOND": 1_000, "SECOND": 1_000_000, "MINUTE": 60_000_000, "HOUR": 3_600_000_000,
@@ -35,12 +41,17 @@ def strftime_pattern(self: SparkToDuckDB, written: exp.Expression | None, functi
     place, found = 0, ""
     while place < len(pattern):
         piece = _PIECE.match(pattern, place)
-        if piece is None:
+        if piece is None or (piece[2] is not None and piece[0] not in WRITTEN):
             return self.refuse(f"{function} with {pattern[place:]!r} in its pattern")
-        text = piece[1] if piece[1] is not None else WRITTEN.get(piece[0], piece[0])
-        # Two quotes are one.
-        found, place = found + (text or "'"), piece.end()
-    return "'" + found.replace("'", "''") + "'"
+        found += WRITTEN[piece[0]] if piece[2] is not None else _plain(piece)
+        place = piece.end()
+    return _text(found)
+
+
+def _plain(piece: re.Match[str]) -> str:
+    """Letters that stand for themselves; two quotes are one."""
+    text = piece[0] if piece[1] is None else piece[1] or "'"
+    return text.replace("%", "%%")
 
 
 def _shown(self: SparkToDuckDB, instant: str, pattern: str) -> str:
@@ -85,32 +96,18 @@ def _difference(self: SparkToDuckDB, node: exp.TimestampDiff) -> str:
     return f"CAST(({one} - {other}) // {UNITS[unit]} AS BIGINT)"
 
 
-_TIME_PIECES = {
-    "%Y": (r"\d{4}", "%Y"),
-    "%mstrict": (r"\d{2}", "%m"),
-    "%dstrict": (r"\d{2}", "%d"),
-    "%Hstrict": (r"\d{2}", "%H"),
-    "%Mstrict": (r"\d{2}", "%M"),
-    "%Sstrict": (r"\d{2}", "%S"),
-    "%f": (r"\d{6}", "%f"),
-    "SSS": (r"\d{3}", "%g"),
-}
-"""Of a pattern of Spark's for times, as the parser has it: what must stand there, and how DuckDB reads it."""
-
-_TIME_PIECE = re.compile("|".join([*_TIME_PIECES, "'([^']*)'", "[^A-Za-z%']"]))
-
-
 def read_time(self: SparkToDuckDB, node: exp.StrToTime | exp.TsOrDsToDate) -> str:
     """TO_TIMESTAMP or TO_DATE with a pattern of numbers that have so many digits each; Spark takes no others then."""
     written, place, wanted, read = node.args["format"], 0, "", ""
     pattern = written.name if isinstance(written, exp.Literal) else "?"
     while place < len(pattern):
-        piece = _TIME_PIECE.match(pattern, place)
-        if piece is None:
+        piece = _PIECE.match(pattern, place)
+        if piece is None or (piece[2] is not None and piece[0] not in READ):
             return self.refuse("TO_TIMESTAMP with a pattern other than of yyyy, MM, dd, HH, mm, ss and SSS")
-        text = piece[1] if piece[1] is not None else piece[0]
-        digits, way = _TIME_PIECES.get(piece[0], (re.escape(text), text))
-        wanted, read, place = wanted + digits, read + way, piece.end()
+        is_time = piece[2] is not None
+        wanted += READ[piece[0]] if is_time else re.escape(piece[0] if piece[1] is None else piece[1] or "'")
+        read += WRITTEN[piece[0]] if is_time else _plain(piece)
+        place = piece.end()
     given = self.sql(node.this)
     # What has fewer digits is no time to Spark, and one to DuckDB.
     checked = f"CASE WHEN {given} IS NULL OR regexp_full_match({given}, {_text(wanted)}) THEN {given} ELSE '' END"

@@ -10,10 +10,10 @@ are.
 
 >>> to_duckdb("SELECT v div 2, unix_micros(ts), IF(a <=> b, 1, 0) FROM s")
 'SELECT spark_div(v, 2), epoch_us(ts), CASE WHEN a IS NOT DISTINCT FROM b THEN 1 ELSE 0 END FROM s'
->>> to_duckdb("xpath(ts, 'yyyy')")
+>>> to_duckdb("levenshtein(a, b)")
 Traceback (most recent call last):
     ...
-eventide.errors.DeclarationError: DATE_FORMAT exists only on Spark: use the Spark engine
+eventide.errors.DeclarationError: LEVENSHTEIN exists only on Spark: use the Spark engine
 
 *Functions.* They go by the parser's names for them. What stands in `SAME` has been compared with Spark, value by value,
 in the tests; what stands in `NEAR` gives an answer Spark could have given too (ties, order, approximations). Everything

@@ -22,6 +22,7 @@ arguments is refused where it is read. Nothing behind the parser counts again.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -220,8 +221,44 @@ def refuse_compiled(file: str | None) -> None:
 refuse_compiled(sqlglot.parser.__file__)
 
 
+READ_BY_PATTERN = (exp.StrToTime, exp.StrToUnix, exp.TsOrDsToDate)
+LETTERS = frozenset("GyDMLdQqEFahKkHmsSVzOXxZgv")
+"""Letters that a pattern of times may have; the others mean nothing, or count weeks, which Spark does not."""
+
+ONLY_WRITTEN = frozenset("EFqQ")
+
+
+def wrong_pattern(expression: exp.Expr) -> str | None:
+    """What is wrong with a constant pattern of times; Spark would say it of the first row.
+
+    >>> wrong_pattern(exp.TimeToStr(this=exp.column("t"), format=exp.Literal.string("YYYY-MM")))
+    "no pattern of times has a 'Y': write yyyy for the year"
+    """
+    if not isinstance(expression, (exp.TimeToStr, exp.UnixToStr, *READ_BY_PATTERN)):
+        return None
+    given = expression.args.get("format")
+    if not isinstance(given, exp.Literal) or not given.is_string:
+        return None
+    letters = re.sub("'[^']*'", "", given.name)
+    reads = isinstance(expression, READ_BY_PATTERN)
+    wrong = next((one for one in letters if one.isascii() and one.isalpha() and _is_wrong(one, reads)), None)
+    if wrong is None:
+        return "a quote in a pattern of times has no end" if "'" in letters else None
+    what = "no pattern that reads times" if wrong in ONLY_WRITTEN else "no pattern of times"
+    return f"{what} has a {wrong!r}: {'write yyyy for the year' if wrong in 'Yu' else 'plain letters stand in quotes'}"
+
+
+def _is_wrong(letter: str, reads: bool) -> bool:
+    return letter not in LETTERS or (reads and letter in ONLY_WRITTEN)
+
+
 class Spark4(Spark):
     """A quote that comes twice in a text stands for itself; ANY is a function like others; nothing is rewritten."""
+
+    # Patterns of times stay as they are written; sqlglot would also change the letters of quoted texts in them.
+    TIME_MAPPING: dict[str, str] = {}  # noqa: RUF012 - as sqlglot declares it
+    TIME_FORMAT = "'yyyy-MM-dd HH:mm:ss'"
+    DATE_FORMAT = "'yyyy-MM-dd'"
 
     class Tokenizer(Spark.Tokenizer):
         """Cuts a text into words."""
@@ -239,6 +276,7 @@ class Spark4(Spark):
         def validate_expression(self, expression: Node, args: list[Any] | None = None) -> Node:
             """Refuse what sqlglot would let pass, and nothing behind it could say."""
             wrong = wrong_count(expression, None if args is None else len(args)) or misplaced_lambda(expression)
+            wrong = wrong or wrong_pattern(expression)
             if wrong is not None:
                 self.raise_error(wrong)
             return super().validate_expression(expression, args)

@@ -95,10 +95,10 @@ def promises_text(stream: Stream) -> str:
     assert stream.punctuation is not None
     apart = {f"__s{j}": quoted(name) for j, name in enumerate(stream.source)}
     for name, low, high in stream.promised:
-        if name == stream.time:
+        if stream.time is not None and name.lower() == stream.time.lower():
             apart["__from"] = instant_sql(low, stream.column(low).type)
         else:
-            place = stream.source.index(name)
+            place = [source.lower() for source in stream.source].index(name.lower())
             apart |= {f"__low{place}": quoted(low), f"__high{place}": quoted(high)}
     named = [f"{sql} AS {name}" for name, sql in apart.items()]
     by = f" GROUP BY {', '.join(apart.values())}" if apart else ""

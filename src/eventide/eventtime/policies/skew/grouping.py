@@ -57,11 +57,13 @@ from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.policies.skew.bounds import TimeBound, join_senders, join_targets
-from eventide.eventtime.policies.skew.matrix import Skew, SkewMatrix
+from eventide.eventtime.policies.skew.matrix import InOrder, Skew, SkewMatrix
 
 
-def group(skew: Skew, assignment: Sequence[int]) -> SkewMatrix:
+def group(skew: Skew, assignment: Sequence[int]) -> Skew:
     """The skew between groups, where `assignment` names the group of each source: 0, 1, ..., none left out.
+
+    Rows of several sources overtake each other, so only a group of one source may be in order.
 
     >>> from eventide.eventtime.policies.skew.per_source import distributed_sensors
     >>> group(distributed_sensors([1, 2], latency=[0, 0]), [0, 2])
@@ -79,11 +81,13 @@ def group(skew: Skew, assignment: Sequence[int]) -> SkewMatrix:
         for senders in members
     ]
     longer = skew.latency_exceeded or (0.0,) * len(skew.latency)
-    return SkewMatrix.of(
+    grouped = SkewMatrix.of(
         entries,
         [max(skew.latency[j] for j in targets) for targets in members],
         [max(longer[j] for j in targets) for targets in members],
     )
+    alone = tuple(a for a, sources in enumerate(members) if len(sources) == 1 and sources[0] in skew.in_order)
+    return InOrder(grouped, alone) if alone else grouped
 
 
 def members_of(assignment: Sequence[int]) -> list[list[int]]:

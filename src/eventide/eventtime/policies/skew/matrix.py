@@ -71,6 +71,11 @@ class Skew(Protocol):
         ...
 
     @property
+    def in_order(self) -> tuple[int, ...]:
+        """The sources whose rows arrive in the order in which they were emitted."""
+        ...
+
+    @property
     def longest_after(self) -> int:
         """The largest `after` of any time bound."""
         ...
@@ -98,12 +103,65 @@ class Skew(Protocol):
 
 
 @dataclass(frozen=True)
+class InOrder:
+    """The bounds of `skew`, of which some sources are not reordered on their way to us (section 2 of the paper).
+
+    >>> InOrder(SkewMatrix.of([[[TimeBound(0, 1)]]], latency=[5]), (0,)).latency
+    (5,)
+    """
+
+    skew: Skew
+    in_order: tuple[int, ...]
+
+    @property
+    def latency(self) -> tuple[int, ...]:
+        """Those of the bounds."""
+        return self.skew.latency
+
+    @property
+    def latency_exceeded(self) -> tuple[float, ...]:
+        """Those of the bounds."""
+        return self.skew.latency_exceeded
+
+    @property
+    def longest_after(self) -> int:
+        """That of the bounds."""
+        return self.skew.longest_after
+
+    @property
+    def row_counts(self) -> tuple[int, ...]:
+        """Those of the bounds."""
+        return self.skew.row_counts
+
+    def bounds(self, sender: int, target: int) -> BoundSet:
+        """Those of the bounds."""
+        return self.skew.bounds(sender, target)
+
+    def within(self, exceeded: float) -> InOrder:
+        """The same sources in order, only with bounds that may fail for at most this share of rows."""
+        return InOrder(self.skew.within(exceeded), self.in_order)
+
+    def time_promises(self, senders: NDArray[np.intp], latest: Instants) -> Iterator[TimePromises]:
+        """Those of the bounds."""
+        return self.skew.time_promises(senders, latest)
+
+    def row_promises(self, rows: int, senders: NDArray[np.intp], latest: Instants) -> RowPromises:
+        """Those of the bounds."""
+        return self.skew.row_promises(rows, senders, latest)
+
+
+@dataclass(frozen=True)
 class SkewMatrix:
     """Every ordered pair has its own bound set; memory grows with the square of the sources."""
 
     entries: tuple[tuple[BoundSet, ...], ...]
     latency: tuple[int, ...]
     latency_exceeded: tuple[float, ...] = ()
+
+    @property
+    def in_order(self) -> tuple[int, ...]:
+        """None: `InOrder` says it of some."""
+        return ()
 
     @classmethod
     def of(

@@ -181,6 +181,11 @@ class PerSourceSkew:
         sets = tuple(simplified(check_bounds(bounds)) for bounds in own) or ((),) * n
         return cls(latencies, terms, sets)
 
+    @property
+    def in_order(self) -> tuple[int, ...]:
+        """None: `InOrder` says it of some."""
+        return ()
+
     def bounds(self, sender: int, target: int) -> BoundSet:
         """What a row of `sender` promises of `target`."""
         own = self.own[sender] if sender == target else ()
