@@ -5,18 +5,21 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from eventide.engine.checkpoint.copying import copy
 from eventide.engine.local.engine import LocalEngine
+from eventide.engine.running import Running
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.eventtime.policies.wrappers.timeout import Timeout
@@ -29,6 +32,10 @@ from eventide.plan.declared.stream import Input, Stream, columns
 from eventide.plan.declared.window import Window
 from eventide.sinks.sink import Memory
 from eventide.storage.local import LocalStorage
+from tests.engine.small_streams import made, wait_until
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ALWAYS = -(10**6)
 JITTER = 5
@@ -134,8 +141,8 @@ def policies(draw: st.DrawFn) -> Policy:
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> list[Step]:
-    """Some rounds, about half of which go on with the version before."""
+def histories(draw: st.DrawFn, least_rows: int = 0) -> list[Step]:
+    """Some rounds, about half of which go on with the version before; each stream has so many rows in each, or more."""
     found: list[Step] = []
     reached = {"a": 0, "b": 0}
     version: Version | None = None
@@ -149,7 +156,11 @@ def histories(draw: st.DrawFn) -> list[Step]:
         rows: dict[str, list[Row]] = {}
         for name in "ab":
             steps = draw(
-                st.lists(st.tuples(st.integers(-JITTER, 9), st.sampled_from("xy"), st.integers(0, 3)), max_size=5)
+                st.lists(
+                    st.tuples(st.integers(-JITTER, 9), st.sampled_from("xy"), st.integers(0, 3)),
+                    min_size=least_rows,
+                    max_size=5,
+                )
             )
             rows[name] = []
             for step, key, value in steps:
@@ -185,11 +196,46 @@ def write(folder: Path, number: int, rows: Iterable[Row]) -> None:
     pq.write_table(table, folder / f"{number:04d}.parquet")
 
 
+Advance = Callable[[Running, int, bool], None]
+"""Runs an engine until so many rows have come in all; to the end of everything, where it is the last round."""
+
+
+def by_hand(engine: Running, rows: int, is_last: bool) -> None:
+    assert isinstance(engine, LocalEngine)
+    engine.recover()
+    engine.step(bounded=True)
+    if is_last:
+        engine.end()
+
+
+def by_itself(engine: Running, rows: int, is_last: bool) -> None:
+    engine.start(bounded=is_last)
+    if is_last:
+        engine.await_end()
+        return
+    wait_until(lambda: sum(one.rows for one in engine.status().streams) >= rows, engine)
+    engine.stop()
+    engine.await_end()
+
+
 @settings(deadline=None, max_examples=15, phases=[Phase.explicit, Phase.generate])
 @given(histories())
 def test_queries_that_stay_and_queries_that_come_give_what_a_batch_over_their_rows_gives(
     history: list[Step],
 ) -> None:
+    check(None, history, by_hand)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@settings(deadline=None, max_examples=6, phases=[Phase.explicit, Phase.generate])
+@given(history=histories(least_rows=1))
+def test_queries_that_stay_and_queries_that_come_give_it_on_spark_too(spark: SparkSession, history: list[Step]) -> None:
+    check(spark, history, by_itself)
+
+
+def check(session: SparkSession | None, history: list[Step], advance: Advance) -> None:
+    """Play a history, and compare the results of each query, while it was as it is, with a batch."""
     with folders() as folder:
         for name in "ab":
             (folder / name).mkdir()
@@ -217,11 +263,9 @@ def test_queries_that_stay_and_queries_that_come_give_what_a_batch_over_their_ro
             program = version.program(folder)
             consent = Consent(True, tuple(fresh) if backfilled else ())
             sinks = dict.fromkeys(version.least, sink)
-            with LocalEngine(program, str(checkpoint), sinks, consent=consent) as engine:
-                engine.recover()
-                engine.step(bounded=True)
-                if number == len(history) - 1:
-                    engine.end()
+            come = sum(len(some) for rows in given.values() for some in rows.values())
+            with made(session, program, checkpoint, sinks, consent=consent) as engine:
+                advance(engine, come, number == len(history) - 1)
                 engine_round = engine.engine.next_round
                 if is_saved and engine_round > 0:
                     saved = folder / f"saved after {number}"

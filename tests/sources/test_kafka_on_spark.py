@@ -14,11 +14,13 @@ import pytest
 
 import eventide
 from eventide.api.running_query import RunningQueries
+from eventide.engine.running import Running
 from eventide.engine.spark.engine import SparkEngine
 from eventide.language.script import read_script
 from eventide.sinks import Memory
 from scripts.kafka_reader import committed_rows
 from scripts.kafka_server import KafkaServer
+from tests.engine.small_streams import made, wait_until
 from tests.sources.kafka_topics import grow, new_topic, send, send_in_transaction
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ def rows(count: int, first: int = 0) -> list[bytes]:
     return [json.dumps({"t": number, "k": "ab"[number % 2]}).encode() for number in range(first, first + count)]
 
 
-def await_rows(engine: SparkEngine, count: int) -> None:
+def await_rows(engine: Running, count: int) -> None:
     while engine.status().streams[0].rows < count:
         assert engine.failure is None
         time.sleep(0.1)
@@ -218,3 +220,21 @@ def test_a_new_partition_is_a_new_source_read_from_its_beginning(
         assert engine.status().streams[0].sources == 2
     finally:
         engine.stop()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_new_topic_whose_name_fits_is_read_from_its_beginning(
+    session: SparkSession, servers: str, tmp_path: Path, engine: str
+) -> None:
+    first = new_topic(servers, name=f"fits-{engine}-1")
+    send(servers, first, rows(3))
+    text = stream(f"^fits-{engine}-.*", servers, "SOURCE BY PARTITION") + COUNTS.format(by="kafka_topic")
+    program = read_script(text).program
+    running = made(session if engine == "spark" else None, program, tmp_path / "state", {"q": Memory()})
+    with running:
+        running.start()
+        await_rows(running, 3)
+        send(servers, new_topic(servers, name=f"fits-{engine}-2"), rows(2))
+        await_rows(running, 5)
+        assert running.status().streams[0].sources == 2
+        wait_until(lambda: running.status().streams[0].backlog == {f"fits-{engine}-{one}-0": 0 for one in (1, 2)})

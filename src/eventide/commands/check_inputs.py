@@ -7,6 +7,8 @@ Law: an option whose value no engine could take is an error; one that the local 
 >>> given = Input("csv", "in", options=(("header", "maybe"),))
 >>> wrong_option(Stream("s", columns("t BIGINT"), time="t", input=given))
 "stream 's': header is true or false, not 'maybe'"
+>>> wrong_option(Stream("s", columns("t BIGINT"), time="t", input=Input("iceberg", "lake.t")))
+"stream 's': FROM iceberg needs a catalog: OPTIONS (warehouse '/folder'), or its type and uri"
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ COUNTS = ("maxfilespertrigger", "maxcolumns", "maxcharspercolumn", "rowspersecon
 CHOICES = {"mode": ("permissive", "dropmalformed", "failfast"), "cleansource": ("archive", "delete", "off")}
 """Options that are one of a few words."""
 
+OF_CATALOG = {"catalog", "type", "uri", "warehouse"}
+"""Options one of which says where an Iceberg table is."""
 TEXTS = ("csv", "json", "text")
 
 
@@ -50,6 +54,12 @@ def wrong_option(stream: Stream) -> str | None:
             return f"{owner} is a whole number, not {value!r}"
         if key in CHOICES and value.lower() not in CHOICES[key]:
             return f"{owner} is one of {', '.join(CHOICES[key])}, not {value!r}"
+    given = stream.input
+    named = {name.lower() for name, _ in given.options}
+    if given.format.lower() == "iceberg" and "/" not in (given.path or "") and not named & OF_CATALOG:
+        return (
+            f"stream {stream.name!r}: FROM iceberg needs a catalog: OPTIONS (warehouse '/folder'), or its type and uri"
+        )
     try:
         limit_options(stream.input)
     except EventideError as error:

@@ -50,7 +50,7 @@ from eventide.language.grammar.spelling import meant
 from eventide.language.over import OverReader, looks_around, over_results, windows_of
 from eventide.language.query_clauses import ScriptContext, needs_queue, refuse_same_place, with_prods, with_sideline
 from eventide.language.row_query import BY_TIME, RowsReader, UnionReader, by_time_alone, gives_rows
-from eventide.language.scalar_subqueries import ScalarReader
+from eventide.language.rows_of_groups import rewritten
 from eventide.language.scope import Clock, Scope, ScopeRelation
 from eventide.language.state_clauses import StateRequest
 from eventide.language.stream_bounds import relate_streams
@@ -216,7 +216,7 @@ class Builder:
         while isinstance(tree, exp.Subquery | exp.Paren):
             tree = tree.this
         if isinstance(tree, exp.Select):
-            tree = ScalarReader(self.source, self.streams).read(tree)
+            tree = rewritten(tree, self.source, self.streams)
         step: Step
         if isinstance(tree, exp.SetOperation):
             step, columns, clock = UnionReader(self.source, origin).read(name, tree, above, ordered)

@@ -87,7 +87,9 @@ class WindowReader:
             return self._sessions(clauses, amounts, shift)
         if "PARTITION BY" in clauses:
             raise self.source.error(
-                "PARTITION BY is for sessions", clauses["PARTITION BY"], "every other window is the same for all groups"
+                "PARTITION BY is for sessions and for windows of rows",
+                clauses["PARTITION BY"],
+                "every other window is the same for all groups",
             )
         empty = "EMPTY WINDOWS" in clauses
         if "RANGE" not in clauses:

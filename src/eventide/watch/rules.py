@@ -128,12 +128,15 @@ class ResultsRule:
             # Whatever it is, the round goes on without it.
             self._failed = _say_once(self._failed, self.rule, error)
             return
+        # Made anew, not changed: somebody may be looking.
+        standing = dict(self._standing)
         for who, holds, seen in zip(
             *(found.column(name).to_pylist() for name in ("who", "holds", "seen")), strict=True
         ):
-            self._standing.pop(who, None)
-            if holds and len(self._standing) < MOST:
-                self._standing[who] = seen
+            standing.pop(who, None)
+            if holds and len(standing) < MOST:
+                standing[who] = seen
+        self._standing = standing
 
     def _asked(self, results: Results, text: str) -> pa.Table:
         if results.frame is None:
@@ -144,8 +147,9 @@ class ResultsRule:
 
     def found(self, now: float) -> list[Finding]:
         """An alert for every group that is to have one at this moment."""
-        lasting = self._lasting.of(self._standing, now)
-        return [_finding(self.rule, who, seen) for who, seen in self._standing.items() if who in lasting]
+        standing = self._standing
+        lasting = self._lasting.of(standing, now)
+        return [_finding(self.rule, who, seen) for who, seen in standing.items() if who in lasting]
 
 
 class Rules:
@@ -155,17 +159,23 @@ class Rules:
         self._measures = measures
         self._of_measures: list[MeasureRule] = []
         self._of_results: dict[str, list[ResultsRule]] = {}
+        self._executor: DuckDBExecutor | None = None
 
     def add(self, rules: Iterable[AlertRule], plan: BoundProgram) -> None:
         """Watch by these, too; what could not be computed is refused."""
-        executor: DuckDBExecutor | None = None
+        self._executor = self._executor or DuckDBExecutor(threads=1, files=False)
         for rule in rules:
-            executor = executor or DuckDBExecutor(threads=1, files=False)
-            made = checked(rule, plan, executor)
+            made = checked(rule, plan, self._executor)
             if isinstance(made, MeasureRule):
                 self._of_measures.append(made)
             else:
                 self._of_results.setdefault(rule.of, []).append(made)
+
+    def close(self) -> None:
+        """Judge nothing any more."""
+        self._of_measures, self._of_results = [], {}
+        if self._executor is not None:
+            self._executor.close()
 
     def look(self, results: Results) -> None:
         """Judge the results of a query in a round."""

@@ -132,6 +132,8 @@ class Watch:
     def _ended(self) -> None:
         with self._lock:
             self._found = []
+            if self._rules is not None:
+                self._rules.close()
         self.board.settle([], time.time())
 
 
