@@ -7,7 +7,9 @@ The last line is one JSON object:
 - `own_policy_worst_source_excess`: the same for the worst single source with 1,000 rows or more.
 - `beyond_the_promise`: the same for the few generated streams on which no policy can hold a ratio, left out above.
 - `lag_vs_best_fixed`: our mean lag over that of the best fixed delay in hindsight, geometric mean over recordings at
-  1 %; `lag_vs_clairvoyant`: over the limit, per recording.
+  1 %; `lag_vs_best_fixed_0.1`: the same at 0.1 %; `lag_vs_clairvoyant`: over the limit, per recording.
+- `lag_vs_best_fixed_known_families`, `lag_vs_best_fixed_new_families`: the same over generated families, those known
+  while the policy was made, and those written when it was frozen. `budget_used`: the median share of the budget lost.
 - `rows_per_second`: the dry run in rounds of a second with every policy; `ms_per_round_*`: one round of our own policy.
 - `example_systems`, `sensor_experiment`: the figures of parts (a) and (b).
 

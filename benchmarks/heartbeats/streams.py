@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 from rich.progress import Progress
 
+from benchmarks.heartbeats.generated import BEFORE, SEEDS
+from benchmarks.heartbeats.generated_after import AFTER
+from benchmarks.heartbeats.generated_further import FURTHER
 from benchmarks.heartbeats.recordings import RUNS
 from eventide.eventtime.heartbeat import Policy
 from eventide.profile.dry_run import Outcome, dry_runs, timetable
@@ -39,10 +42,12 @@ NAMED_CASES = (
 
 @dataclass(frozen=True)
 class Stream:
-    """A stream by name: recorded (`real`) or generated."""
+    """A stream by name: recorded (`real`), a hard case, or of a family that was written before or after the freeze."""
 
     name: str
     real: bool
+    family: str = ""
+    seed: int = SEED
 
     def load(self) -> Recording | None:
         """Read or generate it; None where a recording is not there.
@@ -53,7 +58,7 @@ class Stream:
         """
         if self.real:
             return next(run for run in RUNS if run.name == self.name).load()
-        return HARD_CASES[self.name](SEED)
+        return {"before": {**BEFORE, **FURTHER}, "after": AFTER}.get(self.family, HARD_CASES)[self.name](self.seed)
 
 
 @dataclass(frozen=True)
@@ -120,7 +125,26 @@ def tasks(quick: bool) -> list[Task]:
     hard = [Stream(name, real=False) for name in (NAMED_CASES if quick else HARD_CASES)]
     generated = [Task(stream, permitted if quick else PROMISED, ours) for stream in hard]
     compared = [] if quick else [Task(Stream(name, real=False), (HEADLINE,), others) for name in NAMED_CASES]
-    return [*real, *generated, *compared]
+    return [*real, *generated, *compared, *families(quick)]
+
+
+def families(quick: bool) -> list[Task]:
+    """Every policy at the headline ratio on all families, ours and the yardsticks on four more seeds; quick: on some.
+
+    >>> len(families(quick=False)), len(families(quick=True))
+    (300, 6)
+    """
+    found = [
+        Task(
+            Stream(name, real=False, family=family, seed=seed),
+            (HEADLINE,),
+            (OURS, *YARDSTICKS, *(name for name in ONLINE if name != OURS and seed == SEED and not quick)),
+        )
+        for family, streams in (("before", {**BEFORE, **FURTHER}), ("after", AFTER))
+        for name in streams
+        for seed in SEEDS
+    ]
+    return found[::50] if quick else found
 
 
 def measure(quick: bool) -> list[Measured]:

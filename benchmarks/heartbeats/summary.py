@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -56,12 +57,28 @@ def beyond_the_promise(measured: Sequence[Measured]) -> dict[str, dict[str, floa
 def lag_ratios(measured: Sequence[Measured], yardstick: str, permitted: float) -> dict[Stream, float]:
     """Our mean lag over the yardstick's, stream by stream."""
     theirs = {one.stream: one.lag for one in of_policy(measured, yardstick, [permitted])}
-    return {one.stream: one.lag / theirs[one.stream] for one in of_policy(measured, OURS, [permitted])}
+    ours = of_policy(measured, OURS, [permitted])
+    return {one.stream: one.lag / theirs[one.stream] for one in ours if one.stream in theirs}
 
 
-def lag_vs_best_fixed(measured: Sequence[Measured]) -> float | None:
+def lag_vs_best_fixed(measured: Sequence[Measured], permitted: float = HEADLINE) -> float | None:
     """The geometric mean of our lag over the best fixed delay's, over the recordings; None without any."""
-    ratios = [ratio for stream, ratio in lag_ratios(measured, FIXED_BEST, HEADLINE).items() if stream.real]
+    return _mean([ratio for stream, ratio in lag_ratios(measured, FIXED_BEST, permitted).items() if stream.real])
+
+
+def lag_of_families(measured: Sequence[Measured], family: str) -> float | None:
+    """The same over the streams of the families that were written before or after the policy was frozen."""
+    ratios = lag_ratios(measured, FIXED_BEST, HEADLINE)
+    return _mean([ratio for stream, ratio in ratios.items() if stream.family == family])
+
+
+def budget_used(measured: Sequence[Measured]) -> float | None:
+    """The median share lost over the permitted one on the generated families."""
+    used = [one.excess for one in of_policy(measured, OURS, [HEADLINE]) if one.stream.family]
+    return statistics.median(used) if used else None
+
+
+def _mean(ratios: Sequence[float]) -> float | None:
     return math.exp(sum(math.log(ratio) for ratio in ratios) / len(ratios)) if ratios else None
 
 
@@ -74,6 +91,10 @@ def headline(measured: Sequence[Measured]) -> dict[str, Any]:
         "own_policy_worst_excess_0.1": worst_excess(measured, [0.001]),
         "beyond_the_promise": beyond_the_promise(measured),
         "lag_vs_best_fixed": lag_vs_best_fixed(measured),
+        "lag_vs_best_fixed_0.1": lag_vs_best_fixed(measured, 0.001),
+        "lag_vs_best_fixed_known_families": lag_of_families(measured, "before"),
+        "lag_vs_best_fixed_new_families": lag_of_families(measured, "after"),
+        "budget_used": budget_used(measured),
         "lag_vs_clairvoyant": {stream.name: ratio for stream, ratio in limit.items() if stream.real},
     }
 
@@ -82,5 +103,6 @@ def details(measured: Sequence[Measured]) -> dict[str, Any]:
     """Every outcome, as stream -> permitted -> policy -> figures; lags in units of the stream."""
     table: dict[str, Any] = {}
     for one in measured:
-        table.setdefault(one.stream.name, {}).setdefault(str(one.permitted), {})[one.policy] = vars(one.outcome)
+        name = f"{one.stream.name} #{one.stream.seed}" if one.stream.family else one.stream.name
+        table.setdefault(name, {}).setdefault(str(one.permitted), {})[one.policy] = vars(one.outcome)
     return table

@@ -40,6 +40,7 @@ QUERIES = {
     "own": "SELECT k, max(v) AS most FROM a [RANGE 20] GROUP BY k CLOSE BY SOURCE",
     "counted": "SELECT sum(v) AS total FROM a [RANGE 6 ROWS SLIDE 2 ROWS]",
     "changed": "SELECT k, count(*) AS n, sum(v) AS total FROM a GROUP BY k EMIT CHANGES STATE TTL 9",
+    "parts": "SELECT k, sum(v) AS total FROM a [RANGE 20] GROUP BY k PROD EVERY 5 ROWS DISCARDING",
     "ordered": "SELECT t, k FROM a UNION ALL SELECT t, k FROM b ORDER BY t",
     "every": "SELECT a.t AS at, b.t AS bt FROM a FULL JOIN b ON a.k = b.k AND abs(a.t - b.t) <= 3",
     "asof": "SELECT a.t, v, w FROM a JOIN b FOR SYSTEM_TIME AS OF a.t AS p ON a.k = p.k",

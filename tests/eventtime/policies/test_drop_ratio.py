@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from itertools import pairwise
 
@@ -17,6 +18,7 @@ from eventide.eventtime.arrays import as_plain
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.instant import FOREVER, NEVER
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio, DropRatioGenerator
+from eventide.eventtime.reason import BareAmounts, reason_of
 from eventide.profile.dry_run import dry_run
 from eventide.profile.reading import Recording
 from eventide.testing.streams import HARD_CASES
@@ -122,6 +124,28 @@ def test_a_source_that_vanishes_does_not_hold_the_others_for_ever() -> None:
     rows = every_ten(sources=2, count=40)
     alone = [(10 * step, 0, 10 * step) for step in range(40, 200)]
     assert after_rows([*rows, *alone]).heartbeats(1990).combined >= 1980
+
+
+def test_why_says_how_often_rows_came_later_or_how_much_silence_is_at_stake() -> None:
+    steady = reason_of(after_rows(every_ten(sources=1, count=40)), 0).words(BareAmounts())
+    assert steady.startswith(
+        "losing at most 1 %, 0 behind: it was later in about 1 of 128 rows; after a common silence"
+    )
+    alone = [(10 * step, 0, 10 * step) for step in range(300, 320)]
+    held = reason_of(after_rows([*every_ten(sources=2, count=300), *alone], ratio=0.001), 1).words(BareAmounts())
+    assert held.startswith("losing at most 0.1 %, its silence is trusted for ")
+
+
+def test_why_says_by_how_much_all_are_trailed_and_how_many_rows_were_later() -> None:
+    rng = np.random.default_rng(1)
+    time = np.sort(rng.integers(0, 40_000, 500))
+    arrival = time + rng.exponential(900, 500).astype(np.int64)
+    order = np.argsort(arrival, kind="stable")
+    rows = [(int(arrival[row]), int(rng.integers(100)), int(time[row])) for row in order]
+    generator = after_rows(rows, ratio=0.05)
+    assert generator.candidates.names[generator.candidates.followed].startswith("largest time")
+    words = reason_of(generator, rows[-1][1]).words(BareAmounts())
+    assert re.match(r"losing at most 5 %, \d+ behind all: \d+ of 4?\d\d rows were later", words)
 
 
 @pytest.mark.parametrize("ratio", [0.0, 1.0, -0.1, 1.5, float("nan"), float("inf")])

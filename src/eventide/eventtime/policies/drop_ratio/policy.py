@@ -1,26 +1,18 @@
 """`DRATIO p`: heartbeats as early as a permitted share of lost rows allows. Eventide's own policy, and its default.
 
-No parameter but the drop ratio. For every source two promises are weighed, each with a slack read off a ladder of
-records (`record_ladder.py`) that assumes no distribution:
+No parameter but the drop ratio. Several *candidates* give combined heartbeats side by side (`candidates.py`): the least
+of what all sources promise, by their own progress and by their clocks, on several rungs of a ladder of records
+(`record_ladder.py`) that assumes no distribution; and the largest time of all, less the slack that a share of the last
+rows exceeded. Each has an exact account of what it would have lost. The one behind which rows wait least is followed,
+among those that kept the ratio; so the budget is spent on what is combined, whatever its parts are.
 
-- *own progress*: the next row of the source will not lie further behind its largest time than rung k of what rows did
-  so far. The slack is signed: a source that speaks every 500 ms lets one promise the next 490 ms at once.
-- *its clock*: in silence the source's clock runs on, so `largest time + elapsed - slack` is promised too, as by the
-  on-demand timestamps of Stream Mill (section 5); six rungs safer, because rows that were held up are lost together,
-  and only for silence that is proven or staked (`silence.py`).
+What a candidate may lose for the first time cannot be known from what it lost. So a *ceiling* (`ceiling.py`) holds all
+of them: no heartbeat puts more rows at stake than may still be lost (`loss_account.py`), weighed by how silences ended
+before (`silence.py`). When all are silent for far longer than ever before, the clock goes on as far as the ratio
+permits (`rest.py`). For each source alone, the nominal rung promises; a source that lost more than its share is read on
+a safer one.
 
-A source promises the larger of the two; the combined heartbeat is the least over the sources that are not gone. When
-all are silent for far longer than ever before, the clock goes on as far as the ratio permits (`rest.py`). What is then
-lost is booked (`loss_account.py`), and the balance sets the rung: an integral control with a bound that holds on any
-stream. Sources with fewer than 192 rows are judged by the worse of their own ladder and that of all rows.
-
-**The guarantee.** Rows lost over any stretch of n rows are at most p * (n + constant) plus one round, as long as the
-safest rung (no row later than the latest remembered) loses nothing; so the share lost tends to p or less, and per
-source to 1.3 p or less. **The limits.** Nobody can foresee the first time that a source is later than ever before: a
-growing lateness is followed, not foreseen. A source that is first seen with rows older than the heartbeat loses them. A
-source whose clock is set back loses the rows it stamps twice. The first 1,000 rows are a warm-up.
-
-`docs/time-core/drop-ratio.md` has the derivation and the measurements.
+`docs/time-core/drop-ratio.md` has the law, the bound, its limits and the measurements.
 
 >>> generator = DropRatio(0.01).start()
 >>> for second in range(40):
@@ -37,24 +29,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError
+from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
-from eventide.eventtime.heartbeat import Heartbeats, Ratchet, SavedGenerator, SavedPolicy, layers
+from eventide.eventtime.heartbeat import (
+    Heartbeats,
+    Ratchet,
+    SavedGenerator,
+    SavedPolicy,
+    Snapshot,
+    check_snapshot,
+    layers,
+)
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
+from eventide.eventtime.policies.drop_ratio.candidates import Candidates
+from eventide.eventtime.policies.drop_ratio.ceiling import Stakes
 from eventide.eventtime.policies.drop_ratio.loss_account import LossAccount
 from eventide.eventtime.policies.drop_ratio.progress import Progress
-from eventide.eventtime.policies.drop_ratio.record_ladder import ABSENT, SAFEST, UNKNOWN, RecordLadder
+from eventide.eventtime.policies.drop_ratio.record_ladder import ABSENT, EVERYONE, SAFEST, UNKNOWN, RecordLadder
 from eventide.eventtime.policies.drop_ratio.rest import REST_TIMES, Rest, Standing
-from eventide.eventtime.policies.drop_ratio.silence import LossBudget, Silence, StampStatistics
+from eventide.eventtime.policies.drop_ratio.silence import Silence
+from eventide.eventtime.policies.drop_ratio.upgrade import upgraded
 from eventide.eventtime.reason import NOT_EXPECTED, LeftOut, Reason, not_expected, those
 
 _FIRST_ROWS = 8  # One row is no stream: a first row stamped years ahead would promise them all.
-_YOUNG_ROWS = 192
-_CLOCK_RUNGS = 6
-
-# The ladder judges two kinds of residual, against the source's largest time and against its clock. Its first place is
-# that of all sources together; source s has place s + 1.
-_EVERYONE = 0
-_EVERY_RUNG = np.arange(SAFEST + 1)
+_CLOCK_RUNGS = 3
+_NORMAL_RUNG = 1
+_RARE_SHARE, _UNPROTECTED_SHARE = 0.5, 0.9
 
 
 @dataclass(frozen=True)
@@ -89,31 +89,76 @@ class DropRatio(SavedPolicy["DropRatioGenerator"]):
 class _Promises:
     """What can be said of every source before the clock is known: it changes with rows only."""
 
-    ahead: Instants
-    """How far past its largest time the source's own progress promises."""
-    clock_slack: Instants
-    stamped: StampStatistics
-    budget: LossBudget
+    own: Instants
+    """How far behind its largest time each source is taken to be, on every rung of the candidates."""
+    clock: Instants
+    """How far behind its clock."""
+    lead: Instants
+    """How far ahead of its largest time the nominal rung expects its next row; 0 where it does not."""
+    normal: Instants
+    """How far a row of it is usually behind its clock."""
+    left: NDArray[np.float64]
+    """What it may still lose."""
+    held_at: Instants
+    """Where the ceiling holds everyone for it, if it is overdrawn."""
     gone_after: Instants
     """The silence after which the source is not waited for; below zero for one that has not spoken."""
 
 
+@dataclass(frozen=True)
+class _Judged:
+    """What every source promises at a clock, and who is waited for."""
+
+    awaited: NDArray[np.bool_]
+    silent: Instants
+    reach: Instants
+    by_source: Instants
+    ceiling: int
+
+
 class DropRatioGenerator(SavedGenerator):
-    """Progress, ladder, silences and account of all sources; nothing is kept per row."""
+    """Progress, ladder, silences and account of all sources, and the candidates; nothing is kept per row."""
 
     KIND = "drop_ratio"
-    SAVED = ("_clock", "_progress", "_ladder", "_silence", "account", "_ratchet")
+    VERSION = 2
+    SAVED = (
+        "_clock",
+        "_progress",
+        "_ladder",
+        "_silence",
+        "account",
+        "candidates",
+        "_rare",
+        "_unprotected",
+        "_rare_at",
+        "_ratchet",
+    )
 
     def __init__(self, policy: DropRatio) -> None:
         self.account = LossAccount(policy.ratio)
+        self.candidates = Candidates(policy.ratio)
         self._clock = -EDGE
         self._progress = Progress(0)
         self._ladder = RecordLadder(places=1, kinds=2, safe_from=self.account.nominal_rung)
         self._silence = Silence(0)
         self._ratchet = Ratchet()
+        self._rare = np.zeros(0, dtype=np.bool_)
+        self._unprotected = np.zeros(0, dtype=np.bool_)
+        self._rare_at = 0
         self._promises: _Promises | None = None
         self._rest: Rest | None = None
         self._answered = NEVER
+
+    def check(self, snapshot: Snapshot) -> None:
+        """Refuse a snapshot from which this policy cannot go on; it can from one of the version before."""
+        version = self.VERSION - 1 if snapshot.get("version") == self.VERSION - 1 else self.VERSION
+        check_snapshot(snapshot, self.KIND, version)
+
+    def restore(self, saved: Snapshot) -> None:
+        """Go on from what `snapshot` described; version 1 had no candidates, so they begin where it stood."""
+        if saved.get("version") == 1:
+            saved = upgraded(saved, self.account.drop_ratio, self.VERSION)
+        super().restore(saved)
 
     def observe(self, arrivals: Arrivals) -> None:
         """Book what the round lost, learn how late its rows were, and note how far it came."""
@@ -128,9 +173,11 @@ class DropRatioGenerator(SavedGenerator):
         late = arrivals.earliest <= self._ratchet.shown.combined
         lost = arrivals.sum_by_source(np.where(late, arrivals.rows, 0))
         self._end_rest(arrivals, late)
+        self.candidates.observe(arrivals, self.account)
         self.account.settle(arrivals.sources, arrivals.rows_by_source, lost)
         self._learn(arrivals, promised)
         self._progress.note(arrivals, self._silence.longest)
+        self._find_rare()
         self._promises, self._rest, self._answered = None, None, NEVER
 
     def _end_rest(self, arrivals: Arrivals, late: NDArray[np.bool_]) -> None:
@@ -156,7 +203,7 @@ class DropRatioGenerator(SavedGenerator):
             known = progress.rows > 0
             last = progress.heard.max(where=known, initial=-EDGE)
             present = known & (last - progress.heard <= promises.gone_after)
-            crowd = promises.stamped.crowd
+            crowd = progress.mean_crowd()
             arrays = progress.rows, progress.largest, progress.heard, progress.first, progress.born, crowd
             rows_left = self.account.drop_ratio * self.account.rows - self.account.lost
             standing = Standing(*(array[present] for array in arrays))
@@ -175,6 +222,14 @@ class DropRatioGenerator(SavedGenerator):
             self._silence.grow(places)
             self.account.grow(places)
             self._ladder.grow(1 + places)
+            self._rare, self._unprotected = grown(self._rare, places, 0), grown(self._unprotected, places, 0)
+
+    def _find_rare(self) -> None:
+        """Tell anew which sources are rare, each time that the rows have grown by some share."""
+        if self.account.rows >= self._rare_at:
+            self._rare = self.account.rare(_RARE_SHARE)
+            self._unprotected = self.account.rare(_UNPROTECTED_SHARE)
+            self._rare_at = self.account.rows + 32 + self.account.rows // 64
 
     def _learn(self, arrivals: Arrivals, promised: _Promises) -> None:
         source = arrivals.sources
@@ -186,7 +241,10 @@ class DropRatioGenerator(SavedGenerator):
                 return
         largest = self._progress.largest[source]
         expected = self._progress.expected(source, self._clock)
-        self._silence.end(source, expected - largest, expected - earliest > promised.clock_slack[source])
+        silence = expected - largest
+        late = expected - earliest - promised.normal[source]
+        stake = self._progress.rate(self._clock)[source] * silence
+        self._silence.end(source, silence, stake, late / np.maximum(silence, 1))
 
         # Rows that were held up come one behind the other, and are lost together to what was promised before the first
         # of them: so each is compared with how far the clock had ever been taken to be, not with its forerunner.
@@ -196,7 +254,7 @@ class DropRatioGenerator(SavedGenerator):
         together = np.concatenate((behind, next_behind), axis=1)
         two = np.partition(together, -2, axis=1)[:, -2:]
         self._ladder.add(
-            np.concatenate(([_EVERYONE], source + 1)),
+            np.concatenate(([EVERYONE], source + 1)),
             np.concatenate(([len(source)], np.ones(len(source), dtype=np.int64))),
             np.concatenate((two[:, 1:], behind), axis=1),
             np.concatenate((two[:, :1], next_behind), axis=1),
@@ -205,42 +263,58 @@ class DropRatioGenerator(SavedGenerator):
     def _current_promises(self) -> _Promises:
         if self._promises is None:
             progress, account = self._progress, self.account
-            own, clock = self._read_ladder(account.rungs())
-            extent = progress.largest - progress.first
-            gone_after = self._silence.gone_after(progress.heard - progress.born, extent)
+            rungs = np.minimum(self.candidates.rungs[:, None] + account.extra_rungs(), SAFEST)
+            left = account.left_of()
+            nominal = np.full(len(progress.rows), account.nominal_rung)
+            # The rungs of the candidates, the nominal one, and that of the sources which are overdrawn.
+            on_own = np.vstack((rungs, nominal, account.overdrawn_rungs(left)))
+            on_clock = np.vstack(
+                (np.minimum(rungs + _CLOCK_RUNGS, SAFEST), nominal, np.full_like(nominal, _NORMAL_RUNG))
+            )
+            own, clock = self._ladder.of_sources(np.stack((on_own, on_clock)))
+            normal = np.where(clock[-1] == UNKNOWN, 0, np.maximum(clock[-1], 0))
+            own = np.where(own == UNKNOWN, 0, own)
+            gone_after = self._silence.gone_after(progress.heard - progress.born, progress.largest - progress.first)
+            held_at = np.where(left > 0, 2 * EDGE, progress.largest - np.maximum(own[-1], 0) - 1)
             self._promises = _Promises(
-                ahead=np.where(own == UNKNOWN, 0, -own),
-                clock_slack=clock,
-                stamped=StampStatistics(progress.rows, progress.mean_crowd(), extent),
-                budget=account.budget(),
+                own=own[:-2],
+                clock=clock[:-2],
+                lead=np.maximum(-own[-2], 0),
+                normal=normal,
+                left=left,
+                held_at=held_at,
                 gone_after=np.where(progress.rows > 1, gone_after, np.where(progress.rows > 0, FOREVER, -1)),
             )
         return self._promises
 
-    def _read_ladder(self, rungs: NDArray[np.int64]) -> tuple[Instants, Instants]:
-        """Slack against own progress and against the clock, of each source at its rung."""
-        wanted = np.stack((rungs, np.minimum(rungs + _CLOCK_RUNGS, SAFEST)))
-        own = self._ladder.rung(wanted, np.arange(1, len(rungs) + 1))
-        young = (self._ladder.seen[1:] < _YOUNG_ROWS) | (wanted == SAFEST)
-        if young.any():
-            every = np.stack((_EVERY_RUNG, _EVERY_RUNG))
-            table = self._ladder.rung(every, np.full(len(_EVERY_RUNG), _EVERYONE))
-            common = np.take_along_axis(table, wanted, axis=1)
-            worse = np.where(own == UNKNOWN, common, np.where(common == UNKNOWN, own, np.maximum(own, common)))
-            own = np.where(young, worse, own)
-        return own[0], own[1]
-
     def heartbeats(self, clock: int) -> Heartbeats:
-        """The least over the sources of what each promises at this clock."""
+        """That of the candidate that is followed; and what each source promises by itself."""
         self._clock = max(self._clock, min(max(clock, -EDGE), EDGE))
         if self.account.rows < _FIRST_ROWS or (self._promises is not None and self._clock == self._answered):
             return self._ratchet.shown
         self._answered = self._clock
-        awaited, _, ahead, _ = self._judged()
-        promise = self._progress.largest + np.minimum(ahead, 2 * EDGE) - 1
-        combined = int(promise.min(where=awaited, initial=FOREVER))
-        combined = NEVER if combined == FOREVER else combined
-        return self._ratchet.lift(max(combined, self._rested()), promise)
+        judged, progress = self._judged(), self._progress
+        awaited = judged.awaited & ~self._rare
+        if not awaited.any():
+            awaited = judged.awaited
+        promised = np.full(2 * len(self.candidates.rungs), NEVER)
+        references = np.full(2, NEVER)
+        if awaited.any():
+            promised = np.concatenate(self._promised(judged.silent, awaited)) - 1
+            known = progress.rows > 0
+            references = np.array(
+                [progress.largest.max(), (progress.largest + progress.prompt).max(where=known, initial=-EDGE)]
+            )
+        self.candidates.advance(promised, references, judged.ceiling, self._clock, self.account)
+        combined = self.candidates.heartbeat if awaited.any() else NEVER
+        return self._ratchet.lift(max(combined, self._rested()), judged.by_source)
+
+    def _promised(self, silent: Instants, awaited: NDArray[np.bool_]) -> tuple[Instants, Instants]:
+        """The least over the sources of their own progress, and of that or their clock, on every rung."""
+        promises, largest = self._current_promises(), self._progress.largest[awaited]
+        own = largest - promises.own[:, awaited]
+        clock = np.maximum(own, largest + silent[awaited] - promises.clock[:, awaited])
+        return own.min(axis=1), clock.min(axis=1)
 
     def _rested(self) -> int:
         """What the silence of all brings at this clock; `NEVER` where it is not long enough."""
@@ -250,23 +324,38 @@ class DropRatioGenerator(SavedGenerator):
         heartbeat = self._current_rest().heartbeat(silent, may_be_over=not self._silence.taken_for_an_end)
         return NEVER if heartbeat is None else heartbeat
 
-    def _judged(self) -> tuple[NDArray[np.bool_], Instants, Instants, Instants]:
-        """Of every source: whether it is awaited, how long silent, how far ahead it promises, what is trusted."""
-        promises = self._current_promises()
-        silent = self._clock - self._progress.heard
+    def _judged(self) -> _Judged:
+        """What can be said of all sources at this clock."""
+        promises, progress, account = self._current_promises(), self._progress, self.account
+        silent = self._clock - progress.heard
         awaited = silent <= promises.gone_after
-        trusted = self._silence.trusted(silent, promises.stamped, promises.budget, awaited)
-        # An unknown slack is so large that the clock promises nothing.
-        return awaited, silent, np.maximum(promises.ahead, trusted - promises.clock_slack), trusted
+        rate = progress.rate(self._clock)
+        stakes = Stakes(
+            progress.largest,
+            rate,
+            np.maximum(silent - promises.normal, promises.lead),
+            promises.lead,
+            self._silence.chance(silent, rate * silent),
+            progress.crowding(),
+        )
+        reach = stakes.reach(account.budget, promises.left)
+        held = awaited & ~self._unprotected
+        ceiling = FOREVER
+        if held.any():
+            alone = np.minimum(progress.largest + reach - 1, promises.held_at)
+            ceiling = stakes.only(held).common(int(alone[held].min()), account.budget)
+        nominal = int(np.searchsorted(self.candidates.rungs, account.nominal_rung))
+        by_clock = np.minimum(silent - promises.clock[nominal], reach)
+        by_source = progress.largest + np.minimum(np.maximum(-promises.own[nominal], by_clock), 2 * EDGE) - 1
+        return _Judged(awaited, silent, reach, by_source, ceiling)
 
     def why(self, source: int) -> Reason:
-        """The slack that its rows need, how much of its silence may be trusted, or that all are silent together."""
+        """The slack that its rows or all rows need, how much of its silence may be trusted, or that all are silent."""
         if self.account.rows < _FIRST_ROWS:
             text = "{rows:count} of the {first:count} rows have come before which nothing is promised"
             return Reason("drop ratio", text, {"rows": self.account.rows, "first": _FIRST_ROWS}, common=True)
         if source >= len(self._progress.rows) or self._progress.rows[source] == 0:
             return NOT_EXPECTED
-        _, silent, ahead, trusted = (array[source] for array in self._judged())
         ratio = self.account.drop_ratio
         if NEVER < self._rested() >= self._ratchet.shown.combined:
             text = "all are silent for longer than ever, so time went on with the clock as far as {ratio:share} permits"
@@ -276,17 +365,28 @@ class DropRatioGenerator(SavedGenerator):
             "after a common silence of {rest:wait} time goes on with the clock, within the ratio",
             {"rest": self._current_rest().length},
         )
-        if trusted >= silent:
-            text = "losing at most {ratio:share}, {slack:length} behind"
-            return Reason("drop ratio", text, {"ratio": ratio, "slack": max(0, int(-ahead))}).unless(rest)
-        text = "losing at most {ratio:share}, its silence is trusted for {trusted:wait}"
-        return Reason("drop ratio", text, {"ratio": ratio, "trusted": int(trusted)}).unless(rest)
+        judged = self._judged()
+        if judged.silent[source] > judged.reach[source] and judged.ceiling <= self.candidates.heartbeat:
+            text = "losing at most {ratio:share}, its silence is trusted for {trusted:wait}"
+            return Reason("drop ratio", text, {"ratio": ratio, "trusted": int(judged.reach[source])}).unless(rest)
+        rung = self.candidates.followed_rung
+        if rung is None:
+            slack, late, rows = self.candidates.exceeded()
+            text = (
+                "losing at most {ratio:share}, {slack:length} behind all: {late:count} of {rows:count} rows were later"
+            )
+            values = {"ratio": ratio, "slack": max(0, slack), "late": late, "rows": rows}
+            return Reason("drop ratio", text, values, common=True).unless(rest)
+        slack = int(self._progress.largest[source]) - int(judged.by_source[source]) - 1
+        text = "losing at most {ratio:share}, {slack:length} behind: it was later in about 1 of {often:count} rows"
+        values = {"ratio": ratio, "slack": max(0, slack), "often": 2**self.account.nominal_rung}
+        return Reason("drop ratio", text, values).unless(rest)
 
     def left_out(self) -> tuple[LeftOut, ...]:
         """The sources that are gone: silent for ten times longer than ever before."""
         gone = Reason("gone", "silent far longer than ever before")
         heard = self._progress.rows > 0
-        return (*those(gone, ~self._judged()[0] & heard), *not_expected(heard))
+        return (*those(gone, ~self._judged().awaited & heard), *not_expected(heard))
 
 
 def permitted_ratio(policy: object) -> float | None:

@@ -45,6 +45,7 @@ class Progress(SavedState):
         "passed": -EDGE,
         "leap": 0,
         "doubted": 0,
+        "prompt": 2 * EDGE,
     }
     SAVED = tuple(_FILL)
     PACKED = True
@@ -58,6 +59,8 @@ class Progress(SavedState):
     passed: Instants
     leap: Instants
     doubted: NDArray[np.int64]
+    prompt: Instants
+    """The least by which the clock was beyond a row when it came: negative where the source's clock is ahead."""
 
     def __init__(self, places: int) -> None:
         for name, fill in self._FILL.items():
@@ -92,6 +95,7 @@ class Progress(SavedState):
         leaps = np.where(new | ~raised, 0, latest - expected)
         self.leap[source] = np.maximum(self.leap[source], leaps)
         self.largest[source] = np.where(raised, latest, before)
+        self.prompt[source] = np.minimum(self.prompt[source], arrivals.clock - latest)
         self._note_crowds(arrivals, raised, same=latest == before)
         earliest = arrivals.earliest_by_source
         self.first[source] = np.where(new, earliest, np.minimum(self.first[source], earliest))
@@ -114,6 +118,16 @@ class Progress(SavedState):
         Within a cell all rows are taken to share one time.
         """
         return self.crowds / np.maximum(self.rows, 1)
+
+    def crowding(self) -> NDArray[np.float64]:
+        """How many rows share the time of a row, on average, or the largest time where these are more."""
+        return np.maximum(np.maximum(self.mean_crowd(), self.crowd), 1.0)
+
+    def rate(self, clock: int) -> NDArray[np.float64]:
+        """How many rows each source sends in a unit of time, by its times or by the clock, whichever are longer."""
+        known = np.maximum(np.maximum(clock - self.born, self.largest - self.first), 1)
+        rate: NDArray[np.float64] = (self.rows + 1) / known
+        return rate
 
     def _believed(self, arrivals: Arrivals, bound: Instants) -> Instants:
         """The latest time of each source, leaving out a single row beyond its bound."""

@@ -49,7 +49,11 @@ ABSENT = -(2**62)
 UNKNOWN = 2**62
 """No answer yet: too few residuals."""
 
+EVERYONE = 0
+"""The place of all sources together, where places are sources; source s then has place s + 1."""
+
 _RECENT = 8
+_YOUNG_ROWS = 192
 _RUNG = np.arange(RUNGS)[:, None]
 
 
@@ -173,6 +177,23 @@ class RecordLadder:
             answer = np.where(wanted >= SAFEST, np.where(self.seen[place] > 0, worst, UNKNOWN), answer)
         found: Instants = answer
         return found
+
+    def of_sources(self, wanted: NDArray[np.int64]) -> Instants:
+        """The answers of all sources on several rungs, of the shape of `wanted`: kinds by rungs by sources.
+
+        A source with few rows, and the safest rung of any, is judged by the worse of its own ladder and everyone's.
+        """
+        kinds, rungs, sources = wanted.shape
+        rung, place = wanted.reshape(kinds, -1), np.tile(np.arange(1, sources + 1), rungs)
+        answer = self.rung(rung, place)
+        young = (self.seen[place] < _YOUNG_ROWS) | (rung == SAFEST)
+        if young.any():
+            every = np.broadcast_to(np.arange(SAFEST + 1), (kinds, SAFEST + 1))
+            table = self.rung(every, np.full(SAFEST + 1, EVERYONE))
+            common = np.take_along_axis(table, rung, axis=1)
+            worse = np.where(answer == UNKNOWN, common, np.where(common == UNKNOWN, answer, np.maximum(answer, common)))
+            answer = np.where(young, worse, answer)
+        return answer.reshape(wanted.shape)
 
     def snapshot(self) -> Snapshot:
         """Everything as plain data."""

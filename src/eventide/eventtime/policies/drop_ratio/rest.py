@@ -33,7 +33,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventide.eventtime.instant import EDGE, Instants
-from eventide.eventtime.policies.drop_ratio.silence import StampStatistics
 
 REST_TIMES = 10
 
@@ -102,11 +101,13 @@ class Rest(NamedTuple):
 
 def _reach(sources: Standing, base: int, allowance: float) -> int:
     """The latest time up to which all sources together would stamp no more rows than the allowance has."""
-    stamped = StampStatistics(sources.rows, sources.crowd, sources.largest - sources.first)
+    extent = np.maximum(sources.largest - sources.first, 1).astype(np.float64)
 
     def at_stake(time: int) -> float:
         ahead = time - sources.largest
-        return float(np.where(ahead > 0, stamped.stake(np.maximum(ahead, 0)), 0.0).sum())
+        past = np.maximum(ahead, 0)
+        stamped = sources.crowd + sources.rows * (past / (past + extent))
+        return float(np.where(ahead > 0, stamped, 0.0).sum())
 
     low, high = int(sources.largest.min()), min(base, EDGE) + EDGE
     while low < high:

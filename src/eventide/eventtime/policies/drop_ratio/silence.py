@@ -1,119 +1,94 @@
-"""Silence: how much of it may be taken for progress, and what is at stake when it is.
+"""Silence: how likely it ends badly, and when a source, or all of them, are not waited for any more.
 
-When a source is silent, either nothing happened there, or rows are on their way and late. A silence is *proven* up to
-the longest one that ended well: with a row that was not older than expected. Proven silence counts as progress of the
-source's clock. Beyond it, a heartbeat stakes rows: if the source is only held up, all rows it stamped meanwhile are
-lost.
+When a source is silent, either nothing happened there, or rows are on their way and late. How silences ended before
+tells which is more likely. A silence ends badly by the share of it that its first row was late for, beyond what is
+normal for the source: by 0 if the row is fresh, by 1 if everything that the source stamped meanwhile is still to come.
 
-Law: rows are staked only out of the reserve (`loss_account.py`).
+Law: the *chance* that a silence ends badly is the mean share of those that put at least as many rows at stake, of all
+sources, with one bad one more. A source whose own silences ended badly is judged by them, if that is worse; one
+that came back well from a silence as long as this one is given one in ten, if that is better. Only silences count in
+which a source would usually have sent three rows.
 
-- The stake of a source is the number of rows it would stamp in the unproven part of its silence, at the density of rows
-  it has shown, and at least the crowd, the rows that share the time of a row: a source that stamps a thousand rows
-  with one second can lose a thousand rows to a heartbeat one microsecond too far.
-- No single stake exceeds the reserve, nor what the source itself may lose (unless the source is so rare that all
-  its rows together are within the permitted share). Proven silence is free, but not beyond the reserve either: a source
-  that always came back in order may still be held up once.
-- All stakes together, each weighted by the chance that such a silence ends badly (learned from those that ended),
-  stay within the reserve. The smallest come first: the rarest sources are not waited for.
-- A source silent for ten times its longest silence, and longer than it was ever heard or stamped rows for, is gone: it
-  is not waited for.
+A source silent for ten times its longest silence, and longer than it was ever heard or stamped rows for, is *gone*: it
+is not waited for.
 
 >>> silence = Silence(places=2)
->>> silence.end(np.array([0]), np.array([30]), np.array([False]))  # a silence of 30 ended well
->>> rows = StampStatistics(rows=np.array([100, 100]), crowd=np.array([1.0, 1.0]), extent=np.array([1000, 1000]))
->>> budget = LossBudget(reserve=4.0, by_source=np.array([9.0, 9.0]), rare=0.0)
->>> silence.trusted(np.array([25, 25]), rows, budget, np.array([True, True])).tolist()
-[25, 25]
->>> silence.trusted(np.array([25, 90]), rows, budget, np.array([True, True])).tolist()  # 10 rows at stake
-[25, 31]
+>>> silence.chance(np.array([20, 20]), np.array([16.0, 16.0])).tolist()  # nothing is known yet
+[1.0, 1.0]
+>>> for _ in range(6):
+...     silence.end(np.array([0]), np.array([30]), stake=np.array([20.0]), badly=np.array([0.0]))
+>>> silence.chance(np.array([20, 20]), np.array([16.0, 16.0])).tolist()  # the first was silent for so long before
+[0.1, 0.14285714285714285]
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eventide.eventtime.arrays import grown
-from eventide.eventtime.heartbeat import SavedState, Snapshot
+from eventide.eventtime.heartbeat import SavedState
 from eventide.eventtime.instant import EDGE, Instants
 
 _GONE_TIMES = 10
-
-
-class StampStatistics(NamedTuple):
-    """Per source: rows, how many share the time of a row on average, and from its first to its largest time."""
-
-    rows: NDArray[np.int64]
-    crowd: NDArray[np.float64]
-    extent: Instants
-
-    def only(self, chosen: NDArray[np.intp] | NDArray[np.bool_]) -> StampStatistics:
-        """The chosen sources."""
-        return StampStatistics(self.rows[chosen], self.crowd[chosen], self.extent[chosen])
-
-    def stake(self, silence: Instants) -> NDArray[np.float64]:
-        """The rows each source would stamp in so long a silence, and at least those that share one time."""
-        of_extent = silence / (silence + np.maximum(self.extent, 1).astype(np.float64))
-        return self.crowd + self.rows * of_extent
-
-    def reach(self, stake: float | NDArray[np.float64]) -> Instants:
-        """The silence in which each source would stamp that many rows.
-
-        >>> source = StampStatistics(np.array([100]), np.array([1.0]), np.array([1000]))
-        >>> source.reach(source.stake(np.array([25]))).tolist()
-        [25]
-        """
-        rows = np.maximum(self.rows, 1).astype(np.float64)
-        more = np.maximum(stake - self.crowd, 0.0)
-        reach = more * np.maximum(self.extent, 1) / np.maximum(rows - more, 1e-9)
-        return np.where(more < rows, np.minimum(np.round(reach), EDGE), EDGE).astype(np.int64)
-
-
-class LossBudget(NamedTuple):
-    """What may be staked: in all, by each source, and how many rows make a source rare."""
-
-    reserve: float
-    by_source: NDArray[np.float64]
-    rare: float
+_WORTH_ROWS = 3
+_LEAST_STAKE = 8
+_PROVEN_CHANCE, _LEAST_CHANCE = 0.1, 0.01
+_SHORT = 0.1
+"""A row that is late for less of a silence than this came in time."""
+_POWERS = 40
 
 
 class Silence(SavedState):
-    """Proven and longest silences per source, how silences beyond the proven ones ended, and those of all together."""
+    """How the silences of each source and of all ended, the longest ones, and those of all sources together."""
 
-    SAVED = ("_proven", "longest", "_ended", "_ended_badly", "pause", "taken_for_an_end")
+    SAVED = ("_proven", "longest", "_ended", "_badly", "_ended_of", "_badly_of", "pause", "taken_for_an_end")
     PACKED = True
 
     def __init__(self, places: int) -> None:
         self._proven = np.zeros(places, dtype=np.int64)
         self.longest = np.zeros(places, dtype=np.int64)
-        self._ended = 0
-        self._ended_badly = 0
+        self._ended_of = np.zeros(places)
+        self._badly_of = np.zeros(places)
+        # By the power of two of the rows at stake, and more of them.
+        self._ended = np.zeros(_POWERS)
+        self._badly = np.zeros(_POWERS)
         self.pause = 0
         """The longest silence of all sources together."""
         self.taken_for_an_end = False
         """Whether rows were lost because the stream had been taken to be over (`rest.py`)."""
 
-    def restore(self, saved: Snapshot) -> None:
-        """Go on from what `snapshot` described; earlier versions did not keep what all were silent together."""
-        super().restore({"pause": 0, "taken_for_an_end": False, **saved})
-        if "pause" not in saved:
-            self.pause = int(self.longest.max(initial=0))
-
     def grow(self, places: int) -> None:
         """Make room for more sources."""
-        self._proven = grown(self._proven, places, 0)
-        self.longest = grown(self.longest, places, 0)
+        self._proven, self.longest = grown(self._proven, places, 0), grown(self.longest, places, 0)
+        self._ended_of, self._badly_of = grown(self._ended_of, places, 0.0), grown(self._badly_of, places, 0.0)
 
-    def end(self, source: NDArray[np.intp], length: Instants, badly: NDArray[np.bool_]) -> None:
-        """Silences of these sources ended; badly where a row was older than expected."""
-        proven = self._proven[source]
-        unproven = length > proven
-        self._ended += int(np.count_nonzero(unproven))
-        self._ended_badly += int(np.count_nonzero(unproven & badly))
-        self._proven[source] = np.where(badly, np.minimum(proven, length), np.maximum(proven, length))
+    def end(
+        self, source: NDArray[np.intp], length: Instants, stake: NDArray[np.float64], badly: NDArray[np.float64]
+    ) -> None:
+        """Silences of these sources ended: how many rows they put at stake, and how badly each ended."""
         self.longest[source] = np.maximum(self.longest[source], length)
+        worth = stake > _WORTH_ROWS
+        if not worth.any():
+            return
+        source, length, stake = source[worth], length[worth], stake[worth]
+        badly = np.clip(badly[worth], 0.0, 1.0)
+        badly = np.where(badly < _SHORT, 0.0, badly)
+        self._ended_of[source] += 1
+        self._badly_of[source] += badly
+        power = _power(stake)
+        self._ended += _at_least(np.bincount(power, minlength=_POWERS))
+        self._badly += _at_least(np.bincount(power, weights=badly, minlength=_POWERS))
+        proven = self._proven[source]
+        self._proven[source] = np.where(badly < 0.5, np.maximum(proven, length), np.minimum(proven, length))
+
+    def chance(self, silent: Instants, stake: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How likely each silence, of so many rows at stake, ends badly."""
+        power = _power(np.maximum(stake, _LEAST_STAKE))
+        chance = (self._badly[power] + 1) / (self._ended[power] + 1)
+        own = (self._badly_of + 0.5) / (self._ended_of + 1)
+        well = np.where(silent <= self._proven, np.minimum(chance, _PROVEN_CHANCE), chance)
+        return np.clip(np.where(self._badly_of > 0, np.maximum(chance, own), well), _LEAST_CHANCE, 1.0)
 
     def gone_after(self, heard_for: Instants, extent: Instants) -> Instants:
         """The silence after which a source is not waited for any more, given how long it was heard and what it stamped.
@@ -121,7 +96,7 @@ class Silence(SavedState):
         A source that delivered an hour of rows in one visit has shown no silence yet: it may be an hour till the next.
 
         >>> silence = Silence(places=3)
-        >>> silence.end(np.array([0, 1]), np.array([7, 2]), np.array([True, False]))
+        >>> silence.longest[:2] = 7, 2
         >>> silence.gone_after(np.array([60, 60, 0]), np.array([60, 60, 60])).tolist()
         [70, 60, 600]
         """
@@ -129,30 +104,11 @@ class Silence(SavedState):
         times: Instants = np.minimum(longest, EDGE // _GONE_TIMES) * _GONE_TIMES
         return np.maximum(times, np.maximum(heard_for, extent))
 
-    def trusted(
-        self, silent: Instants, stamped: StampStatistics, budget: LossBudget, awaited: NDArray[np.bool_]
-    ) -> Instants:
-        """How much of each source's silence counts as progress of its clock; only those awaited stake anything."""
-        proven = np.minimum(self._proven, stamped.reach(budget.reserve))
-        unproven = np.flatnonzero((silent > proven) & awaited)
-        if not len(unproven):
-            return silent
-        of_unproven = stamped.only(unproven)
-        stake = of_unproven.stake(silent[unproven] - proven[unproven])
 
-        chance = (self._ended_badly + 1) / (self._ended + 2)
-        order = np.argsort(stake, kind="stable")
-        smallest_first = stake[order]
-        left = budget.reserve - chance * (np.cumsum(smallest_first) - smallest_first)
-        own = np.where(of_unproven.rows < budget.rare, np.inf, budget.by_source[unproven])
-        affordable = np.empty(len(order), dtype=np.bool_)
-        affordable[order] = (smallest_first <= left) & (smallest_first <= own[order])
+def _power(stake: NDArray[np.float64]) -> NDArray[np.intp]:
+    power: NDArray[np.intp] = np.minimum(np.frexp(stake)[1] - 1, _POWERS - 1).astype(np.intp)
+    return power
 
-        trusted = silent.copy()
-        if not affordable.all():
-            short = ~affordable
-            spent = chance * float(stake[affordable].sum())
-            each = np.minimum(max(budget.reserve - spent, 0.0) / int(np.count_nonzero(short)), own[short])
-            place = unproven[short]
-            trusted[place] = np.minimum(silent[place], proven[place] + of_unproven.only(short).reach(each))
-        return trusted
+
+def _at_least(counted: NDArray[np.float64] | NDArray[np.intp]) -> NDArray[np.float64]:
+    return np.cumsum(counted[::-1])[::-1].astype(np.float64)
