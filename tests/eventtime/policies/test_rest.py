@@ -119,9 +119,10 @@ def long_lived() -> DropRatioGenerator:
 
 def test_the_last_window_of_a_stream_that_falls_silent_is_over_in_the_end() -> None:
     generator = long_lived()
-    # The silence of single sources is trusted for less.
-    assert generator.heartbeats(3_100).combined < 3_015 <= generator.heartbeats(3_100 + 30).combined
-    assert generator.heartbeats(5_900).combined <= 3_032
+    # The silence of single sources puts no more at stake than that of all.
+    assert generator.heartbeats(3_000).combined < 3_015 <= generator.heartbeats(3_100 + 30).combined
+    # After a silence as long as its life, half as many rows are expected of a stream in the same time.
+    assert generator.heartbeats(5_900).combined <= 3_062
 
 
 def test_a_young_stream_is_over_when_it_has_been_silent_for_longer_than_it_lived() -> None:
@@ -216,5 +217,5 @@ def test_a_stream_says_why_its_time_goes_on() -> None:
     waiting = generator.why(0)
     assert [rule.rule for rule in waiting.lifted] == ["rest"]
     assert waiting.lifted[0].values == {"rest": 100}
-    generator.heartbeats(3_150)
+    generator.heartbeats(6_500)
     assert generator.why(0).rule == "rest"

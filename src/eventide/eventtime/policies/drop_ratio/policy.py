@@ -243,7 +243,7 @@ class DropRatioGenerator(SavedGenerator):
         expected = self._progress.expected(source, self._clock)
         silence = expected - largest
         late = expected - earliest - promised.normal[source]
-        stake = self._progress.rate(self._clock)[source] * silence
+        stake = (self._progress.rate(self._clock) * self._progress.pace())[source] * silence
         self._silence.end(source, silence, stake, late / np.maximum(silence, 1))
 
         # Rows that were held up come one behind the other, and are lost together to what was promised before the first
@@ -329,13 +329,13 @@ class DropRatioGenerator(SavedGenerator):
         promises, progress, account = self._current_promises(), self._progress, self.account
         silent = self._clock - progress.heard
         awaited = silent <= promises.gone_after
-        rate = progress.rate(self._clock)
+        rate, pace = progress.rate(self._clock), progress.pace()
         stakes = Stakes(
             progress.largest,
             rate,
-            np.maximum(silent - promises.normal, promises.lead),
+            np.maximum(((silent - promises.normal) * pace).astype(np.int64), promises.lead),
             promises.lead,
-            self._silence.chance(silent, rate * silent),
+            self._silence.chance(silent, rate * silent * pace),
             progress.crowding(),
         )
         reach = stakes.reach(account.budget, promises.left)

@@ -123,10 +123,16 @@ class Progress(SavedState):
         """How many rows share the time of a row, on average, or the largest time where these are more."""
         return np.maximum(np.maximum(self.mean_crowd(), self.crowd), 1.0)
 
+    def pace(self) -> NDArray[np.float64]:
+        """How fast the times of each source go beside the clock, at most as fast: slower in a sequence of numbers."""
+        heard_for, extent = self.heard - self.born, self.largest - self.first
+        known = (heard_for > 0) & (extent > 0)
+        return np.where(known, np.minimum(extent / np.maximum(heard_for, 1), 1.0), 1.0)
+
     def rate(self, clock: int) -> NDArray[np.float64]:
-        """How many rows each source sends in a unit of time, by its times or by the clock, whichever are longer."""
-        known = np.maximum(np.maximum(clock - self.born, self.largest - self.first), 1)
-        rate: NDArray[np.float64] = (self.rows + 1) / known
+        """How many rows each source sends in a unit of its time, by its times or by the clock, whichever are longer."""
+        by_clock = (clock - self.born) * self.pace()
+        rate: NDArray[np.float64] = (self.rows + 1) / np.maximum(np.maximum(by_clock, self.largest - self.first), 1)
         return rate
 
     def _believed(self, arrivals: Arrivals, bound: Instants) -> Instants:
