@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from eventide.engine.local.engine import LocalEngine
 from eventide.errors import EventideError, InputError, LanguageError
@@ -164,7 +166,7 @@ def test_what_a_table_cannot_do_is_told_at_its_place(text: str, said: str) -> No
 @pytest.mark.parametrize(
     ("clauses", "said"),
     [
-        ("FROM kafka 'd'", "a table comes from parquet, csv, json, orc or postgres"),
+        ("FROM kafka 'd'", "a table comes from parquet, csv, json, orc, delta or postgres"),
         ("", "a table comes from"),
         ("FROM csv 'd.csv' REFRESH EVERY 0 seconds", "this would read the table all the time"),
         ("FROM csv 'd.csv' DELAY 5", "expected FROM, OPTIONS, FORMAT, REFRESH EVERY or the end"),
@@ -193,3 +195,20 @@ def test_a_table_of_a_database_is_joined_with_the_types_that_were_declared(
         LocalEngine(
             program(tmp_path, "JOIN", of.replace("public.names", "nowhere")), str(tmp_path / "d"), {"named": sink}
         ).run(bounded=True)
+
+
+def test_a_delta_table_is_joined_as_it_is_now_also_after_rows_were_changed(tmp_path: Path) -> None:
+    put(tmp_path / "in", 0, [1])
+    place = tmp_path / "d"
+    write_deltalake(place, pa.table({"k": ["a", "b"], "name": ["Oslo", "Rome"], "more": [1, 2]}))
+    for number, name in enumerate(("Oslo", "Bari")):
+        sink = Memory()
+        declared = program(tmp_path, of="FROM delta '{}/d'")
+        with made(None, declared, tmp_path / str(number), {"named": sink}) as engine:
+            engine.start(bounded=True).await_end()
+        assert told(sink) == [(1, name)]
+        DeltaTable(place).update(updates={"name": "'Bari'"}, predicate="k = 'a'")
+    with made(None, program(tmp_path, of="FROM delta '{}/none'"), tmp_path / "other", {"named": sink}) as engine:
+        engine.start(bounded=True)
+        with pytest.raises(InputError, match="there is no Delta table at"):
+            engine.await_end()

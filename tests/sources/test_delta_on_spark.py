@@ -44,3 +44,20 @@ def test_a_delta_table_is_a_stream_of_spark_and_takes_its_results(tmp_path: Path
         run(tmp_path)
         rows = DeltaTable(tmp_path / "out").to_pyarrow_table().to_pylist()
         assert sorted((row["window_start"], row["total"]) for row in rows) == [(0, 11), (10, 7), (20, 8)]
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_delta_table_is_joined_as_it_is_by_spark(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", pa.table({"t": [1, 2, 12], "k": pa.array([5, 6, 7], pa.int32())}))
+    write_deltalake(tmp_path / "d", pa.table({"k": pa.array([5, 6, 7], pa.int32()), "name": ["Oslo", "Rome", "Bari"]}))
+    DeltaTable(tmp_path / "d").delete("k = 6")
+    (tmp_path / "q.sql").write_text(
+        f"""CREATE STREAM s (t BIGINT, k INT) FROM delta '{tmp_path}/t' TIMESTAMP BY t DELAY 0;
+        CREATE TABLE d (k INT, name STRING) FROM delta '{tmp_path}/d';
+        CREATE QUERY named AS SELECT s.t, d.name FROM s JOIN d ON s.k = d.k EMIT IMMEDIATELY
+            INTO delta '{tmp_path}/out';"""
+    )
+    run(tmp_path)
+    rows = DeltaTable(tmp_path / "out").to_pyarrow_table().to_pylist()
+    assert sorted((row["t"], row["name"]) for row in rows) == [(1, "Oslo"), (12, "Bari")]

@@ -41,7 +41,7 @@ from eventide.plan.declared.stream import (
 from eventide.plan.expressions.columns import Column, spark_type
 
 TIME_NAMES = ("time", "timestamp", "ts", "t")
-TABLE_FORMATS = ("parquet", "csv", "json", "orc", "postgres")
+TABLE_FORMATS = ("parquet", "csv", "json", "orc", "delta", "postgres")
 LIMITS = {"file": "files", "offset": "offsets", "row": "rows", "tuple": "rows"}
 
 

@@ -123,6 +123,20 @@ class DeltaInput(CommittedInput[DeltaFile]):
         return os.path.join(self._path, "_delta_log", f"{version:020d}.json")
 
 
+def read_delta(table: Stream) -> pa.Table:
+    """The rows that a Delta table has now, for joins with it as it is."""
+    place, owner = needs_path(table, input_of(table)), f"table {table.name!r}"
+    if not DeltaTable.is_deltatable(place):
+        raise InputError(f"{owner}: there is no Delta table at {place}: check the path")
+    try:
+        found = DeltaTable(place).to_pyarrow_table()
+    except DeltaError as failure:
+        raise InputError(f"{owner}: the Delta table at {place} cannot be read: {first_line(failure)}") from failure
+    wanted = {column.name.lower() for column in table.columns}
+    known = [name for name in found.column_names if name.lower() in wanted]
+    return declared_table(owner, table.columns, found.select(known), place)
+
+
 def _file_of(path: str, parted: dict[str, str | None]) -> DeltaFile:
     values = ((name, None if value is None else str(value)) for name, value in parted.items())
     return DeltaFile(unquote(path), tuple(values))

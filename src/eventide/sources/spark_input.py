@@ -123,6 +123,9 @@ def read_table(spark: SparkSession, table: Stream) -> DataFrame:
         if given.format == "postgres":
             frame = spark.read.format("jdbc").options(**jdbc_options(table)).load()
             return conforming(table, frame, f"the table {path}")
+        if given.format == "delta":
+            frame = spark.read.format("delta").options(**dict(given.options)).load(path)
+            return conforming(table, frame, f"the Delta table {path}")
         read = _text_files if given.format in ("csv", "json") else _files
         # Other tables than those of before may be there: Spark would remember them.
         spark.catalog.refreshByPath(path)

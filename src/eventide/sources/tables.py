@@ -32,6 +32,10 @@ def read_table(table: Stream) -> pa.Table:
         from eventide.sources.postgres_table import read_postgres
 
         return read_postgres(table)
+    if input_of(table).format == "delta":
+        from eventide.sources.delta import read_delta
+
+        return read_delta(table)
     given = open_input(table)
     try:
         parts = []
