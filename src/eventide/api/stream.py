@@ -32,7 +32,7 @@ from eventide.eventtime.policies.slack import Slack
 from eventide.eventtime.policies.wrappers.expected_sources import Expected
 from eventide.eventtime.policies.wrappers.idleness import Idle
 from eventide.eventtime.policies.wrappers.timeout import Timeout
-from eventide.language.scope import Scope, over_stream
+from eventide.language.scope.scope import Scope, over_stream
 from eventide.plan.declared.program import NAME
 from eventide.plan.declared.stream import Future, Stream, TimeKind, Timestamps, kind_of
 from eventide.plan.expressions.columns import Column

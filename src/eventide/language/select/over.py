@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from eventide.errors import DeclarationError, LanguageError
-from eventide.language.expression_text import column_of, name_for, spark_text, unused
-from eventide.language.from_clause import FromReader
+from eventide.language.from_clause.from_clause import FromReader
 from eventide.language.grammar.nodes import Amounts, StreamWindow
 from eventide.language.grammar.source_text import SourceText
-from eventide.language.row_query import RowsReader, blamed, clock_of
-from eventide.language.scope import Clock, Scope
-from eventide.language.time_buckets import rounded_down
+from eventide.language.scope.expression_text import column_of, name_for, spark_text, unused
+from eventide.language.scope.scope import Clock, Scope
+from eventide.language.scope.time_buckets import rounded_down
+from eventide.language.select.row_query import RowsReader, blamed, clock_of
 from eventide.plan.declared.over import Over, WindowCall
 from eventide.plan.declared.program import Operator
 from eventide.plan.declared.query import Named

@@ -18,12 +18,12 @@ from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.policies.skew.between_streams import BetweenStreams, Member
 from eventide.eventtime.policies.skew.declared import DeclaredSkew
 from eventide.eventtime.policies.wrappers.timeout import Timeout
-from eventide.language.bounds import ALL, SkewClauses, T, is_all, silence
-from eventide.language.create_stream import DeclaredStream
+from eventide.language.ddl.bounds import ALL, SkewClauses, T, is_all, silence
+from eventide.language.ddl.create_stream import DeclaredStream
+from eventide.language.ddl.warnings import POLICIES, about_bounds
 from eventide.language.grammar.nodes import Amounts, CreateBounds
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
-from eventide.language.warnings import POLICIES, about_bounds
 from eventide.plan.declared.common_time import check_shared
 from eventide.plan.declared.stream import Stream, TimeKind, kind_of
 

@@ -18,12 +18,13 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from eventide.language.create_stream import DeclaredStream, name_of
+from eventide.language.ddl.create_stream import DeclaredStream, name_of
+from eventide.language.from_clause.joins import JoinReader
+from eventide.language.from_clause.subqueries import as_semi_join, has_scalars
 from eventide.language.grammar.nodes import StreamWindow
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
-from eventide.language.joins import JoinReader
-from eventide.language.scope import (
+from eventide.language.scope.scope import (
     Clock,
     Hide,
     Resolver,
@@ -34,8 +35,7 @@ from eventide.language.scope import (
     over_stream,
     stars_in,
 )
-from eventide.language.state_clauses import StateRequest
-from eventide.language.subqueries import as_semi_join, has_scalars
+from eventide.language.scope.state_clauses import StateRequest
 from eventide.plan.declared.rows import Rows, sampled
 from eventide.plan.expressions.parse import aggregates_in
 

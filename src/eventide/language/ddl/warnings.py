@@ -27,9 +27,9 @@ from eventide.eventtime.policies.wrappers.cap import Cap
 from eventide.eventtime.policies.wrappers.expected_sources import Expected
 from eventide.eventtime.policies.wrappers.idleness import Idle
 from eventide.eventtime.policies.wrappers.timeout import Timeout
-from eventide.language.create_stream import DeclaredStream
+from eventide.language.ddl.create_stream import DeclaredStream
+from eventide.language.ddl.policies import POLICIES as POLICY_CLAUSES
 from eventide.language.grammar.source_text import SourceText, offset_of
-from eventide.language.policies import POLICIES as POLICY_CLAUSES
 from eventide.plan.declared.join import Join, JoinKind, Lookup
 from eventide.plan.declared.over import Over
 from eventide.plan.declared.program import Operator

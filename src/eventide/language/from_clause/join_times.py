@@ -12,9 +12,9 @@ from math import ceil, floor, gcd, lcm
 
 from sqlglot import exp
 
-from eventide.language.expression_text import column_of, spark_text, wrapped
-from eventide.language.scope import TIME, Scope
-from eventide.language.time_buckets import ScaledTime, counted
+from eventide.language.scope.expression_text import column_of, spark_text, wrapped
+from eventide.language.scope.scope import TIME, Scope
+from eventide.language.scope.time_buckets import ScaledTime, counted
 from eventide.plan.declared.join import Band
 from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, TimeKind
 from eventide.plan.declared.temporal import Temporal, temporal

@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from eventide.errors import DeclarationError, LanguageError
-from eventide.language.expression_text import all_of, column_of, has_aggregate, name_for, spark_text, unused
-from eventide.language.from_clause import FromReader, with_queries
+from eventide.language.from_clause.from_clause import FromReader, with_queries
+from eventide.language.from_clause.join_scope import joined_output
 from eventide.language.grammar.nodes import IN_WINDOWS, Clause
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import aggregate_meant
-from eventide.language.group_by import refuse_over
-from eventide.language.join_scope import joined_output
-from eventide.language.scope import TIME, Clock, Scope, common_clock, stars_in
+from eventide.language.scope.expression_text import all_of, column_of, has_aggregate, name_for, spark_text, unused
+from eventide.language.scope.scope import TIME, Clock, Scope, common_clock, stars_in
+from eventide.language.select.group_by import refuse_over
 from eventide.plan.declared.program import Operator, Step
 from eventide.plan.declared.query import RESERVED, Named, Query
 from eventide.plan.declared.rows import Rows, sampled

@@ -1,6 +1,6 @@
 """Stretches of time: Gigascope's `time/60` counts them in whole numbers, rounded down.
 
->>> from eventide.language.scope import over_stream
+>>> from eventide.language.scope.scope import over_stream
 >>> from eventide.plan.expressions.parse import parsed
 >>> from eventide.plan.declared.stream import Stream, columns
 >>> packets = over_stream(Stream("packets", columns("time BIGINT"), time="time"), set())
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from eventide.language.expression_text import wrapped
-from eventide.language.scope import Scope
+from eventide.language.scope.expression_text import wrapped
+from eventide.language.scope.scope import Scope
 from eventide.plan.expressions.spark_dialect import SPARK
 
 
@@ -63,7 +63,7 @@ def rounded_down(node: exp.Expr, level: Scope) -> exp.Expr:
     Spark cuts `div` and casts off towards 0: the stretch around 0 would be twice as long as any other, and each one
     before it would end a row later than its window does.
 
-    >>> from eventide.language.scope import over_stream
+    >>> from eventide.language.scope.scope import over_stream
     >>> from eventide.plan.expressions.parse import parsed
     >>> from eventide.plan.declared.stream import Stream, columns
     >>> packets = over_stream(Stream("packets", columns("time BIGINT"), time="time"), set())

@@ -21,14 +21,14 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from eventide.language.create_stream import DeclaredStream, name_of
-from eventide.language.expression_text import column_of, conjuncts, has_aggregate, name_for, unused, wrapped
+from eventide.language.ddl.create_stream import DeclaredStream, name_of
+from eventide.language.from_clause.join_forms import BY_WINDOW
+from eventide.language.from_clause.subqueries import has_scalars, scalars_in
+from eventide.language.from_clause.window_calls import is_part_of_window, is_window_call
 from eventide.language.grammar.nodes import StreamWindow
 from eventide.language.grammar.source_text import SourceText, offset_of
-from eventide.language.join_forms import BY_WINDOW
-from eventide.language.row_query import gives_rows
-from eventide.language.subqueries import has_scalars, scalars_in
-from eventide.language.window_calls import is_part_of_window, is_window_call
+from eventide.language.scope.expression_text import column_of, conjuncts, has_aggregate, name_for, unused, wrapped
+from eventide.language.select.row_query import gives_rows
 from eventide.plan.declared.stream import WINDOW_END, WINDOW_START
 
 NAME, RESULTS = "subquery", "results"

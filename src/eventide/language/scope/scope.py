@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from eventide.language.expression_text import column_of, wrapped
 from eventide.language.grammar.nodes import StreamWindow
 from eventide.language.grammar.source_text import SourceText, offset_of
 from eventide.language.grammar.spelling import meant
+from eventide.language.scope.expression_text import column_of, wrapped
 from eventide.plan.declared.join import Join, Lookup
 from eventide.plan.declared.program import Operator, Step
 from eventide.plan.declared.query import Query

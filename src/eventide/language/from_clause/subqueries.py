@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 
 from sqlglot import exp
 
-from eventide.language.expression_text import conjuncts, wrapped
 from eventide.language.grammar.source_text import SourceText
+from eventide.language.scope.expression_text import conjuncts, wrapped
 
 PLAIN = ("expressions", "from_", "where")
 """What a sub-query may have."""

@@ -13,7 +13,7 @@ from eventide.language.grammar.dialect import EVENTIDE
 from eventide.language.grammar.nodes import Amount, Amounts, CreateAlert, Order
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import COUNTS, meant
-from eventide.language.scope import ScopeRelation
+from eventide.language.scope.scope import ScopeRelation
 from eventide.plan.declared.alert import KINDS, LAG, QUERY_MEASURES, STREAM_MEASURES, AlertRule
 from eventide.plan.declared.program import NAME
 from eventide.plan.declared.query import RESERVED

@@ -14,12 +14,9 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.language.computed_columns import computed_columns
-from eventide.language.grammar.nodes import Amounts, Clause, ComputedColumn, CreateStream, Secret
-from eventide.language.grammar.source_text import SourceText
-from eventide.language.grammar.spelling import meant
-from eventide.language.policies import WATERMARKS, PolicyReader, with_ranges
-from eventide.language.record_columns import (
+from eventide.language.ddl.computed_columns import computed_columns
+from eventide.language.ddl.policies import WATERMARKS, PolicyReader, with_ranges
+from eventide.language.ddl.record_columns import (
     NOTED,
     arrives_by_record,
     columns_of_changes,
@@ -27,6 +24,9 @@ from eventide.language.record_columns import (
     columns_of_versions,
     options_of_topics,
 )
+from eventide.language.grammar.nodes import Amounts, Clause, ComputedColumn, CreateStream, Secret
+from eventide.language.grammar.source_text import SourceText
+from eventide.language.grammar.spelling import meant
 from eventide.plan.declared.secrets import checked_secret
 from eventide.plan.declared.stream import (
     REMOVED,

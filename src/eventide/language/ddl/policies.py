@@ -53,7 +53,7 @@ from eventide.eventtime.policies.wrappers.expected_sources import Expected
 from eventide.eventtime.policies.wrappers.idleness import Idle
 from eventide.eventtime.policies.wrappers.source_groups import MergedSources
 from eventide.eventtime.policies.wrappers.timeout import Timeout
-from eventide.language.bounds import SkewClauses, silence
+from eventide.language.ddl.bounds import SkewClauses, silence
 from eventide.language.grammar.nodes import Amount, Amounts, Clause
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant

@@ -18,13 +18,13 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from eventide.language.expression_text import all_of, column_of, spark_text
+from eventide.language.from_clause.join_conditions import take_apart
+from eventide.language.from_clause.join_times import JoinInput, bare, tables_of
 from eventide.language.grammar.nodes import IN_WINDOWS, Amounts
 from eventide.language.grammar.source_text import SourceText
-from eventide.language.join_conditions import take_apart
-from eventide.language.join_times import JoinInput, bare, tables_of
-from eventide.language.scope import Scope, ScopeRelation
-from eventide.language.state_clauses import StateRequest
+from eventide.language.scope.expression_text import all_of, column_of, spark_text
+from eventide.language.scope.scope import Scope, ScopeRelation
+from eventide.language.scope.state_clauses import StateRequest
 from eventide.plan.declared.join import Band, JoinKind, Lookup, Side
 from eventide.plan.declared.query import Query
 from eventide.plan.declared.stream import Derived, Stream

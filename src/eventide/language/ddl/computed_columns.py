@@ -10,10 +10,10 @@ from __future__ import annotations
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.language.expression_text import has_aggregate, spark_text
 from eventide.language.grammar.nodes import Clause, ComputedColumn, CreateStream
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
+from eventide.language.scope.expression_text import has_aggregate, spark_text
 from eventide.plan.expressions.columns import Column, spark_type
 from eventide.plan.expressions.parse import refused_call
 from eventide.plan.expressions.spark_types import SparkTypes

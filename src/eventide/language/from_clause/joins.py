@@ -14,10 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from eventide.language.expression_text import all_of, column_of, conjuncts, spark_text, unused
-from eventide.language.grammar.source_text import SourceText
-from eventide.language.join_conditions import take_apart
-from eventide.language.join_forms import (
+from eventide.language.from_clause.join_conditions import take_apart
+from eventide.language.from_clause.join_forms import (
     BY_WINDOW,
     LookupReader,
     band_of_life,
@@ -25,7 +23,7 @@ from eventide.language.join_forms import (
     version_of,
     window_band,
 )
-from eventide.language.join_scope import (
+from eventide.language.from_clause.join_scope import (
     called,
     endless,
     joined_output,
@@ -35,8 +33,10 @@ from eventide.language.join_scope import (
     see,
     unrelated,
 )
-from eventide.language.join_times import JoinInput, bare
-from eventide.language.scope import (
+from eventide.language.from_clause.join_times import JoinInput, bare
+from eventide.language.grammar.source_text import SourceText
+from eventide.language.scope.expression_text import all_of, column_of, conjuncts, spark_text, unused
+from eventide.language.scope.scope import (
     Clock,
     Hide,
     NamedInput,
@@ -48,7 +48,7 @@ from eventide.language.scope import (
     over,
     place_of,
 )
-from eventide.language.state_clauses import StateRequest
+from eventide.language.scope.state_clauses import StateRequest
 from eventide.plan.declared.join import Join, JoinKind, Lookup, Side
 from eventide.plan.expressions.parse import aggregates_in
 

@@ -15,11 +15,11 @@ from dataclasses import replace
 from sqlglot import exp
 
 from eventide.errors import LanguageError
-from eventide.language.expression_text import column_of, spark_text
+from eventide.language.from_clause.join_times import DifferenceBounds, SideAttribute, bare, length_of, tables_of
 from eventide.language.grammar.source_text import SourceText
-from eventide.language.join_times import DifferenceBounds, SideAttribute, bare, length_of, tables_of
-from eventide.language.scope import TIME, Clock, Columns, NamedInput, Pending, Scope
-from eventide.language.state_clauses import STATE_TTL
+from eventide.language.scope.expression_text import column_of, spark_text
+from eventide.language.scope.scope import TIME, Clock, Columns, NamedInput, Pending, Scope
+from eventide.language.scope.state_clauses import STATE_TTL
 from eventide.plan.declared.join import Band, Join, Lookup
 from eventide.plan.declared.query import Named
 from eventide.plan.declared.stream import TimeKind

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.language.expression_text import spark_text
 from eventide.language.grammar.nodes import Amount, Amounts, Clause, StreamWindow
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import instead_of, meant, nearest, window_function_in
-from eventide.language.state_clauses import CHANGES, STATE_TTL, StateRequest
+from eventide.language.scope.expression_text import spark_text
+from eventide.language.scope.state_clauses import CHANGES, STATE_TTL, StateRequest
 from eventide.plan.bound.session_gap import gap_number
 from eventide.plan.declared.join import Join
 from eventide.plan.declared.program import Step

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.language.create_stream import DeclaredStream, StreamReader
-from eventide.language.expression_text import unused
+from eventide.language.ddl.create_stream import DeclaredStream, StreamReader
+from eventide.language.ddl.policies import POLICIES
 from eventide.language.grammar.nodes import IN_WINDOWS, Amount, Clause
 from eventide.language.grammar.source_text import SourceText
-from eventide.language.policies import POLICIES
-from eventide.language.scope import Clock, Scope
+from eventide.language.scope.expression_text import unused
+from eventide.language.scope.scope import Clock, Scope
 from eventide.plan.declared.program import Step, reads
 from eventide.plan.declared.stream import Stream, kind_of
 

@@ -23,11 +23,11 @@ from sqlglot import exp
 
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.triggers import Earliness
-from eventide.language.create_stream import PLACES, OutputTarget, name_of
+from eventide.language.ddl.create_stream import PLACES, OutputTarget, name_of
 from eventide.language.grammar.nodes import Amount, Amounts, Clause
 from eventide.language.grammar.source_text import SourceText
 from eventide.language.grammar.spelling import meant
-from eventide.language.group_patterns import patterns_of
+from eventide.language.select.group_patterns import patterns_of
 from eventide.plan.declared.query import Prods, Query
 from eventide.plan.declared.rows import Queue, Sideline, calls, check_sideline
 from eventide.plan.declared.stream import TimeKind

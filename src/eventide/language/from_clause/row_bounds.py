@@ -14,8 +14,8 @@ from math import ceil, floor
 
 from sqlglot import exp
 
-from eventide.language.expression_text import spark_text
-from eventide.language.join_times import FLIPPED, JoinInput, Linear, bare, tables_of
+from eventide.language.from_clause.join_times import FLIPPED, JoinInput, Linear, bare, tables_of
+from eventide.language.scope.expression_text import spark_text
 from eventide.plan.bound.join_inputs import TIME_TYPES, WHOLE_TYPES
 from eventide.plan.declared.join import Band
 from eventide.plan.expressions.spark_types import SparkTypes

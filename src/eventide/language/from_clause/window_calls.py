@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from eventide.language.from_clause import FromReader
+from eventide.language.from_clause.from_clause import FromReader
 from eventide.language.grammar.nodes import Amount, Clause, StreamWindow
 from eventide.language.grammar.source_text import SourceText, offset_of
-from eventide.language.scope import Scope
+from eventide.language.scope.scope import Scope
 from eventide.plan.declared.stream import WINDOW_END, WINDOW_START
 
 

@@ -21,11 +21,11 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from eventide.language.create_stream import DeclaredStream, name_of
-from eventide.language.expression_text import column_of, name_for
+from eventide.language.ddl.create_stream import DeclaredStream, name_of
 from eventide.language.grammar.nodes import Amount, Clause, StreamWindow
 from eventide.language.grammar.source_text import SourceText
-from eventide.language.scalar_subqueries import ScalarReader
+from eventide.language.scope.expression_text import column_of, name_for
+from eventide.language.select.scalar_subqueries import ScalarReader
 from eventide.plan.expressions.parse import aggregates_in
 
 ALLOWED = ("RANGE", "SLIDE", "PARTITION BY")

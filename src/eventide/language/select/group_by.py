@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from eventide.language.expression_text import has_aggregate, name_for, unused
-from eventide.language.from_clause import FromReader
+from eventide.language.from_clause.from_clause import FromReader
+from eventide.language.from_clause.window_calls import called_window, is_own_edge, is_part_of_window, is_window_call
 from eventide.language.grammar.source_text import SourceText
-from eventide.language.scope import Scope
-from eventide.language.time_buckets import rounded_down
-from eventide.language.window_calls import called_window, is_own_edge, is_part_of_window, is_window_call
+from eventide.language.scope.expression_text import has_aggregate, name_for, unused
+from eventide.language.scope.scope import Scope
+from eventide.language.scope.time_buckets import rounded_down
 from eventide.plan.declared.temporal import Bucket
 from eventide.plan.expressions.parse import WINDOWS, refused_call
 

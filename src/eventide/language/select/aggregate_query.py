@@ -15,7 +15,10 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from eventide.errors import DeclarationError, LanguageError
-from eventide.language.expression_text import (
+from eventide.language.from_clause.from_clause import FromReader
+from eventide.language.from_clause.window_calls import MARKS, marked_edges, unmarked
+from eventide.language.grammar.source_text import SourceText
+from eventide.language.scope.expression_text import (
     all_of,
     column_of,
     has_aggregate,
@@ -26,12 +29,9 @@ from eventide.language.expression_text import (
     unused,
     wrapped,
 )
-from eventide.language.from_clause import FromReader
-from eventide.language.grammar.source_text import SourceText
-from eventide.language.group_by import Group, GroupReader, refuse_over
-from eventide.language.query_windows import WindowReader
-from eventide.language.scope import TIME, Clock, Scope
-from eventide.language.window_calls import MARKS, marked_edges, unmarked
+from eventide.language.scope.scope import TIME, Clock, Scope
+from eventide.language.select.group_by import Group, GroupReader, refuse_over
+from eventide.language.select.query_windows import WindowReader
 from eventide.plan.bound.window_edges import edges_of
 from eventide.plan.declared.query import Named, OrderBy, Query
 from eventide.plan.declared.stream import WINDOW_END, WINDOW_START, TimeKind

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from eventide.language.join_times import DifferenceBounds, JoinInput, TimeRelations, bare, tables_of
-from eventide.language.row_bounds import RowBound, row_bound
+from eventide.language.from_clause.join_times import DifferenceBounds, JoinInput, TimeRelations, bare, tables_of
+from eventide.language.from_clause.row_bounds import RowBound, row_bound
 from eventide.plan.declared.join import Band, JoinKind
 
 
