@@ -164,10 +164,10 @@ def test_each_place_may_ask_for_rungs_of_its_own(rows: list[tuple[int, int]], se
     for place, residual in rows:
         add(ladder, [residual], place)
     rng = np.random.default_rng(seed)
-    place = np.sort(rng.permutation(4)[: rng.integers(1, 5)])
-    wanted = rng.integers(0, SAFEST + 1, (1, 5, len(place)))
-    found = ladder.rung(wanted, place)
-    for index, at in enumerate(place.tolist()):
+    places = np.sort(rng.permutation(4)[: rng.integers(1, 5)])
+    wanted = rng.integers(0, SAFEST + 1, (1, 5, len(places)))
+    found = ladder.rung(wanted, places)
+    for index, at in enumerate(places.tolist()):
         assert found[0, :, index].tolist() == [answers(ladder, at)[rung] for rung in wanted[0, :, index]]
 
 

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError
-from eventide.eventtime.arrays import grown
+from eventide.eventtime.arrays import grown, stretch
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import (
     Heartbeats,
@@ -150,10 +150,10 @@ class DropRatioGenerator(SavedGenerator):
         if arrivals.total == 0:
             return
         promised = self._current_promises()
-        self._grow(arrivals.places)
         late = arrivals.earliest <= self._ratchet.shown.combined
         lost = arrivals.sum_by_source(np.where(late, arrivals.rows, 0))
         self._end_rest(arrivals, late)
+        self._grow(arrivals.places)
         self.candidates.observe(arrivals, self.account)
         self.account.settle(arrivals.sources, arrivals.rows_by_source, lost)
         self._learn(arrivals, promised)
@@ -223,7 +223,8 @@ class DropRatioGenerator(SavedGenerator):
         expected = self._progress.expected(source, self._clock)
         silence = expected - largest
         late = expected - earliest - promised.normal[source]
-        stake = (self._progress.rate(self._clock) * self._progress.pace())[source] * silence
+        pace = self._progress.pace(source)
+        stake = self._progress.rate(self._clock, pace, source) * pace * silence
         self._silence.end(source, silence, stake, late / np.maximum(silence, 1))
 
         # Rows that were held up come one behind the other, and are lost together to what was promised before the first
@@ -270,9 +271,10 @@ class DropRatioGenerator(SavedGenerator):
 
     def _promised(self, silent: Instants, awaited: NDArray[np.bool_]) -> tuple[Instants, Instants]:
         """The least over the sources of their own progress, and of that or their clock, on every rung."""
-        promises, largest = self._current_promises(), self._progress.largest[awaited]
-        own = largest - promises.own[:, awaited]
-        clock = np.maximum(own, largest + silent[awaited] - promises.clock[:, awaited])
+        at = stretch(np.flatnonzero(awaited))
+        promises, largest = self._current_promises(), self._progress.largest[at]
+        own = largest - promises.own[:, at]
+        clock = np.maximum(own, (largest + silent[at]) - promises.clock[:, at])
         return own.min(axis=1), clock.min(axis=1)
 
     def _rested(self) -> int:
@@ -288,7 +290,8 @@ class DropRatioGenerator(SavedGenerator):
         promises, progress, account = self._current_promises(), self._progress, self.account
         silent = self._clock - progress.heard
         awaited = silent <= promises.gone_after
-        rate, pace = progress.rate(self._clock), progress.pace()
+        pace = progress.pace()
+        rate = progress.rate(self._clock, pace)
         stakes = Stakes(
             progress.largest,
             rate,
@@ -302,7 +305,8 @@ class DropRatioGenerator(SavedGenerator):
         ceiling = FOREVER
         if held.any():
             alone = np.minimum(progress.largest + reach - 1, promises.held_at)
-            ceiling = stakes.only(held).common(int(alone[held].min()), account.budget)
+            at = stretch(np.flatnonzero(held))
+            ceiling = stakes.only(at).common(int(alone[at].min()), account.budget)
         nominal = int(np.searchsorted(self.candidates.rungs, account.nominal_rung))
         by_clock = np.minimum(silent - promises.clock[nominal], reach)
         by_source = progress.largest + np.minimum(np.maximum(-promises.own[nominal], by_clock), 2 * EDGE) - 1

@@ -23,13 +23,11 @@ from eventide.eventtime.arrays import grown, stretch
 from eventide.eventtime.instant import EDGE, FOREVER, Instants
 from eventide.eventtime.policies.drop_ratio.loss_account import LossAccount
 from eventide.eventtime.policies.drop_ratio.progress import Progress
-from eventide.eventtime.policies.drop_ratio.record_ladder import SAFEST, UNKNOWN, RecordLadder
+from eventide.eventtime.policies.drop_ratio.record_ladder import AT_ONCE, SAFEST, UNKNOWN, RecordLadder
 from eventide.eventtime.policies.drop_ratio.silence import Silence
 
 _CLOCK_RUNGS = 3
 _NORMAL_RUNG = 1
-_AT_ONCE = 4_096
-"""Sources read at once: so many that what is in between stays in the processor's cache."""
 
 
 class Promises:
@@ -79,8 +77,8 @@ class Promises:
             source = np.union1d(source, np.arange(known, places))
             self._grow(places)
         others = self._listening.copy()
-        for begin in range(0, len(source), _AT_ONCE):
-            some = source[begin : begin + _AT_ONCE]
+        for begin in range(0, len(source), AT_ONCE):
+            some = source[begin : begin + AT_ONCE]
             at = stretch(some)
             self._safer[at] = account.extra_rungs(at)
             rungs = self._rungs_of(at)
@@ -112,7 +110,8 @@ class Promises:
     def _rungs_of(self, at: slice | NDArray[np.intp]) -> NDArray[np.int64]:
         """The rungs at which sources are read: one for all of them, unless one is read on safer rungs."""
         safer = self._safer[at]
-        return np.minimum(self._rungs + self._careful * safer, SAFEST) if safer.any() else self._rungs
+        rungs: NDArray[np.int64] = self._rungs
+        return np.minimum(rungs + self._careful * safer, SAFEST) if safer.any() else rungs
 
     def _show(self, at: slice | NDArray[np.intp], answers: Instants) -> None:
         """Turn the answers for some sources into what is promised of them."""

@@ -49,6 +49,9 @@ UNKNOWN = ABSENT
 EVERYONE = 0
 """The place of all sources together, where places are sources; source s then has place s + 1."""
 
+AT_ONCE = 4_096
+"""Places of a long round that are taken together: so many that what is in between stays in the processor's cache."""
+
 _RECENT = 8
 _YOUNG_ROWS = 192
 _RUNG = np.arange(RUNGS)[:, None]
@@ -90,8 +93,12 @@ class RecordLadder:
 
         Places ascend. `second` is `ABSENT` where there is only one residual.
         """
-        # Where every place takes part, a view serves and nothing is gathered.
-        at = slice(None) if len(place) == len(self.seen) else place
+        for begin in range(0, len(place), AT_ONCE):
+            some = slice(begin, begin + AT_ONCE)
+            self._add(place[some], rows[some], largest[..., some], second[..., some])
+
+    def _add(self, place: NDArray[np.intp], rows: NDArray[np.int64], largest: Instants, second: Instants) -> None:
+        at = stretch(place)
         after = self.seen[at] + rows
         finished = (after >> _RUNG) - (self.seen[at] >> _RUNG)
         self.seen[at] = after
@@ -99,12 +106,12 @@ class RecordLadder:
         np.maximum(current, largest, out=current)
         residuals = np.broadcast_to(largest, current.shape[1:])
         # For a single row two rungs finish a block on average, whatever the number of rungs.
-        for rung in np.flatnonzero(finished.any(axis=1)).tolist():
-            once, often = np.flatnonzero(finished[rung] == 1), np.flatnonzero(finished[rung] > 1)
-            for ends in (once, often):
-                if len(ends):
-                    current[rung][:, ends] = self._finish(
-                        rung, place[ends], finished[rung, ends], after[ends], current[rung][:, ends], residuals[:, ends]
+        for rung, most in enumerate(finished.max(axis=1).tolist()):
+            for ended in (finished[rung] == 1, finished[rung] > 1)[:most]:
+                if ended.any():
+                    of = stretch(ended.nonzero()[0])
+                    current[rung][:, of] = self._finish(
+                        rung, place[of], finished[rung, of], after[of], current[rung][:, of], residuals[:, of]
                     )
         if at is place:
             self._current[:, :, at] = current
@@ -123,7 +130,8 @@ class RecordLadder:
 
         Returns what the blocks now begun hold.
         """
-        newest, middle, oldest = self._records[rung][:, :, place]
+        at = stretch(place)
+        newest, middle, oldest = self._records[rung][:, :, at].copy()
         if blocks[0] == 1:
             newest, middle, oldest = record, newest, middle
         else:
@@ -134,9 +142,9 @@ class RecordLadder:
                 np.where(two, record, largest),
                 np.where(two, newest, np.where(three, record, largest)),
             )
-        self._records[rung][:, :, place] = newest, middle, oldest
         median = np.maximum(np.minimum(newest, middle), np.minimum(np.maximum(newest, middle), oldest))
-        self._median[rung][:, place] = median
+        self._median[rung][:, at] = median
+        self._records[rung][:, :, at] = newest, middle, oldest
         return np.where(after & ((1 << rung) - 1) > 0, largest, ABSENT)
 
     def _remember_recent(self, place: NDArray[np.intp], largest: Instants, second: Instants) -> None:
@@ -147,7 +155,8 @@ class RecordLadder:
         # The larger one last, so that it is the last to be forgotten: the newest eight rows may begin with it.
         self._recent[:, place, (written + two) % _RECENT] = largest
         self._written[place] = written + 1 + two
-        self._storm[:, place] = np.partition(self._recent[:, place], _RECENT - 2, axis=-1)[..., _RECENT - 2]
+        at = stretch(place)
+        self._storm[:, at] = np.sort(self._recent[:, at], axis=-1)[..., _RECENT - 2]
 
     def rung(self, wanted: NDArray[np.int64], place: NDArray[np.intp]) -> Instants:
         """The answers of some places at the rungs wanted for each; `UNKNOWN` where too little was seen.
@@ -189,7 +198,8 @@ class RecordLadder:
     def listening(self, rungs: NDArray[np.int64], source: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Which sources are judged by everyone's ladder too: those with few rows, or on the safest rung."""
         young: NDArray[np.bool_] = self.seen[stretch(source + 1)] < _YOUNG_ROWS
-        return young | (rungs == SAFEST).any(axis=(0, 1))
+        safest: NDArray[np.bool_] = (rungs == SAFEST).any(axis=(0, 1))
+        return young | safest
 
     def with_everyone(self, answer: Instants, wanted: NDArray[np.int64], source: NDArray[np.intp]) -> Instants:
         """What `rung` answered for some sources, or the worse of it and everyone's where they have to listen."""
