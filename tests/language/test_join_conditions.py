@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.language.join_conditions import take_apart
-from eventide.language.join_scope import qualified
-from eventide.language.join_times import JoinInput
-from eventide.language.scope import over_stream
+from eventide.language.from_clause.join_conditions import take_apart
+from eventide.language.from_clause.join_scope import qualified
+from eventide.language.from_clause.join_times import JoinInput
+from eventide.language.scope.scope import over_stream
 from eventide.plan.declared.join import Band
 from eventide.plan.declared.stream import Stream, columns
 from eventide.plan.expressions.parse import parsed

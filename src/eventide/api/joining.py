@@ -11,13 +11,13 @@ from sqlglot import exp
 from eventide.api.arguments import Expression, Length, condition_text, life, value_named
 from eventide.api.rows import NOWHERE, EventRows, Node
 from eventide.errors import DeclarationError, LanguageError
-from eventide.language.expression_text import column_of, conjuncts, unused
+from eventide.language.from_clause.join_forms import with_version
+from eventide.language.from_clause.join_scope import called, joined_output, kind_of, see
+from eventide.language.from_clause.joins import JoinReader, JoinStep
 from eventide.language.grammar.source_text import SourceText
-from eventide.language.join_forms import with_version
-from eventide.language.join_scope import called, joined_output, kind_of, see
-from eventide.language.joins import JoinReader, JoinStep
-from eventide.language.scope import Clock, NamedInput, Pending, Resolver, Scope, ScopeRelation, common_clock
-from eventide.language.state_clauses import StateRequest
+from eventide.language.scope.expression_text import column_of, conjuncts, unused
+from eventide.language.scope.scope import Clock, NamedInput, Pending, Resolver, Scope, ScopeRelation, common_clock
+from eventide.language.scope.state_clauses import StateRequest
 from eventide.plan.declared.join import JoinKind
 from eventide.plan.declared.query import RESERVED
 from eventide.plan.declared.rows import Rows

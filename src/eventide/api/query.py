@@ -14,9 +14,9 @@ from eventide.api.column_text import is_column, order_text
 from eventide.api.rows import NOWHERE, NamedRows, Node, Startable, checked_name
 from eventide.errors import DeclarationError
 from eventide.eventtime.early.triggers import Earliness
-from eventide.language.aggregate_query import clock_of_results
-from eventide.language.group_by import Group, with_time
-from eventide.language.scope import Scope, ScopeRelation, over
+from eventide.language.scope.scope import Scope, ScopeRelation, over
+from eventide.language.select.aggregate_query import clock_of_results
+from eventide.language.select.group_by import Group, with_time
 from eventide.plan.declared.query import Prods, Query, order_by
 from eventide.plan.declared.rows import Sideline
 from eventide.plan.declared.stream import TimeKind

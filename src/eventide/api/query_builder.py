@@ -27,7 +27,7 @@ from eventide.api.column_text import quoted
 from eventide.api.query import ContinuousQuery
 from eventide.api.rows import UNNAMED, EventRows, GivenSink, Node, ReadableRows
 from eventide.errors import DeclarationError
-from eventide.language.row_query import clock_of
+from eventide.language.select.row_query import clock_of
 from eventide.plan.declared.over import Over
 from eventide.plan.declared.query import Named, Query
 from eventide.plan.declared.rows import Rows, sampled

@@ -28,7 +28,7 @@ from sqlglot import exp
 from eventide.api.arguments import Expression, Length, condition_text, group_named, value_named
 from eventide.api.windowed_rows import WindowedRows
 from eventide.errors import DeclarationError
-from eventide.language.scope import Clock, Scope, ScopeRelation, over
+from eventide.language.scope.scope import Clock, Scope, ScopeRelation, over
 from eventide.plan.declared.program import NAME, Operator, Program
 from eventide.plan.declared.rows import Rows
 from eventide.plan.declared.stream import TimeKind

@@ -40,7 +40,7 @@ from eventide.api.rows import UNNAMED, EventRows, GivenSink, Node, Startable
 from eventide.api.running_query import RunningQueries
 from eventide.engine.running import Running
 from eventide.errors import DeclarationError
-from eventide.language.expression_text import unused
+from eventide.language.scope.expression_text import unused
 from eventide.launch.engines import IN_PYTHON, claim_outputs
 from eventide.plan.binding import through
 from eventide.plan.declared.evolution import Consent

@@ -12,7 +12,7 @@ from eventide.api.arguments import Length, length
 from eventide.api.inputs import ArrowData, given_rows
 from eventide.api.stream import EventStream
 from eventide.errors import DeclarationError
-from eventide.language.create_stream import TABLE_FORMATS, format_by_ending
+from eventide.language.ddl.create_stream import TABLE_FORMATS, format_by_ending
 from eventide.plan.declared.program import NAME
 from eventide.plan.declared.stream import Input, Stream, Table, TimeKind, Timestamps, columns
 from eventide.plan.expressions.columns import Column

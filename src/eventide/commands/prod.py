@@ -25,7 +25,7 @@ from eventide.endpoint.auth import as_json
 from eventide.endpoint.client import Client
 from eventide.endpoint.discovery import ENDPOINT, Published
 from eventide.errors import DeclarationError, EventideError
-from eventide.language.group_patterns import patterns_of_text
+from eventide.language.select.group_patterns import patterns_of_text
 from eventide.launch.logs import say
 from eventide.results.results import Results
 from eventide.sinks.console import Console

@@ -29,7 +29,7 @@ import os
 import re
 import secrets
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -189,7 +189,7 @@ class Address:
 
     host: str = LOOPBACK
     port: int = 0
-    secure: bool = False
+    secure: bool = field(default=False, repr=False)
     """Whether what goes over the network is encrypted."""
 
     @classmethod

@@ -13,13 +13,13 @@ from sqlglot import exp
 
 from eventide.errors import DeclarationError, LanguageError
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio
-from eventide.language.aggregate_query import QueryReader
-from eventide.language.controllers import Controllers
-from eventide.language.create_alert import alert_of, refuse_watched
-from eventide.language.create_function import Function, function_of
-from eventide.language.create_stream import DeclaredStream, OutputTarget, StreamReader, name_of, output_of
-from eventide.language.expression_text import in_spark_words, unused
-from eventide.language.from_clause import FromReader, Interfaces
+from eventide.language.ddl.controllers import Controllers
+from eventide.language.ddl.create_alert import alert_of, refuse_watched
+from eventide.language.ddl.create_function import Function, function_of
+from eventide.language.ddl.create_stream import DeclaredStream, OutputTarget, StreamReader, name_of, output_of
+from eventide.language.ddl.stream_bounds import relate_streams
+from eventide.language.ddl.warnings import Warning, about_operator, about_policy, about_query, about_stream, warning_at
+from eventide.language.from_clause.from_clause import FromReader, Interfaces
 from eventide.language.grammar.clause_words import PROD_CLAUSES, QUEUE_CLAUSES, STATE_CLAUSES
 from eventide.language.grammar.nodes import (
     Clause,
@@ -47,14 +47,20 @@ from eventide.language.grammar.source_text import (
     StreamStatement,
 )
 from eventide.language.grammar.spelling import meant
-from eventide.language.over import OverReader, looks_around, over_results, windows_of
-from eventide.language.query_clauses import ScriptContext, needs_queue, refuse_same_place, with_prods, with_sideline
-from eventide.language.row_query import BY_TIME, RowsReader, UnionReader, by_time_alone, gives_rows
-from eventide.language.rows_of_groups import rewritten
-from eventide.language.scope import Clock, Scope, ScopeRelation
-from eventide.language.state_clauses import StateRequest
-from eventide.language.stream_bounds import relate_streams
-from eventide.language.warnings import Warning, about_operator, about_policy, about_query, about_stream, warning_at
+from eventide.language.scope.expression_text import in_spark_words, unused
+from eventide.language.scope.scope import Clock, Scope, ScopeRelation
+from eventide.language.scope.state_clauses import StateRequest
+from eventide.language.select.aggregate_query import QueryReader
+from eventide.language.select.over import OverReader, looks_around, over_results, windows_of
+from eventide.language.select.query_clauses import (
+    ScriptContext,
+    needs_queue,
+    refuse_same_place,
+    with_prods,
+    with_sideline,
+)
+from eventide.language.select.row_query import BY_TIME, RowsReader, UnionReader, by_time_alone, gives_rows
+from eventide.language.select.rows_of_groups import rewritten
 from eventide.plan.binding import through
 from eventide.plan.declared.alert import AlertRule
 from eventide.plan.declared.program import NAME, Operator, Program, Step, reads, streams_below

@@ -40,8 +40,9 @@ from eventide.errors import DeclarationError, LanguageError
 from eventide.eventtime.scheduling.labels import HeartbeatScope
 from eventide.eventtime.scheduling.options import IdlePolling, Scheduling
 from eventide.language.building import Builder
-from eventide.language.create_function import Function
-from eventide.language.create_stream import OutputTarget
+from eventide.language.ddl.create_function import Function
+from eventide.language.ddl.create_stream import OutputTarget
+from eventide.language.ddl.warnings import Warning
 from eventide.language.grammar.source_text import (
     ExplainStatement,
     Place,
@@ -51,7 +52,6 @@ from eventide.language.grammar.source_text import (
     StatementTokens,
 )
 from eventide.language.grammar.spelling import LENGTHS, micros
-from eventide.language.warnings import Warning
 from eventide.plan.declared.alert import AlertRule
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.stream import Stream

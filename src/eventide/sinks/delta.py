@@ -29,7 +29,6 @@ stay in the folder and are no part of the table, until somebody vacuums it.
 from __future__ import annotations
 
 import json
-import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -40,9 +39,10 @@ import pyarrow.parquet as pq
 
 from eventide.errors import DeclarationError, EngineError, first_line
 from eventide.results.results import Results
-from eventide.sinks.directory import NotInTasksError, PartWriter, can_be_given
+from eventide.sinks.committed_table import LARGE, CommittedTable
+from eventide.sinks.directory import can_be_given
 from eventide.sinks.folder import folder_at
-from eventide.sinks.keys import UPSERT, check_mode, key_of, newest_of
+from eventide.sinks.keys import key_of, newest_of
 from eventide.sinks.sink import Owner
 from eventide.storage.storage import Storage
 
@@ -53,15 +53,11 @@ try:
 except ModuleNotFoundError as missing:  # pragma: no cover - the tests have it
     raise DeclarationError("INTO delta needs deltalake: pip install 'eventide[delta]'") from missing
 
-log = logging.getLogger(__name__)
-
-LARGE = 200_000
-"""With more rows than this, results that are on the cluster are written by Spark's tasks."""
 MARKS = "_eventide"
 """The folder in a table that says whose the results are; Delta reads nothing that begins with `_`."""
 
 
-class Delta:
+class Delta(CommittedTable):
     """Writes results into the Delta table at a local path, or at a URI that `deltalake` knows (s3://, abfss://, gs://).
 
     Law: each round is one commit, and replaces what the same round wrote before.
@@ -73,27 +69,15 @@ class Delta:
     def __init__(
         self, path: str | os.PathLike[str], mode: str = "append", *, key: Sequence[str] = (), large: int = LARGE
     ) -> None:
-        check_mode(mode, key)
+        super().__init__(mode, key, large)
         self._path = os.fspath(path)
-        self._upserts, self._key = mode == UPSERT, tuple(key)
-        self._large = large
-        self._newest: dict[str, int] = {}
         self._owners: dict[str, str] = {}
-        self._tasks_fail = False
 
-    def emit(self, results: Results) -> None:
-        """Write a round in one commit, in place of what it gave before."""
-        query, round = results.query, results.round
-        with self._translated(f"the results of {query!r} in round {round} cannot be written into {self.where}"):
-            newest = self._newest[query] if query in self._newest else self._newest_of(query)
-            again = newest >= round and self._rows(f"{_of(query)} AND round = {round}") > 0
-            if results.rows and self._upserts:
-                self._merge(results, again)
-            elif results.rows and (again or not self._gathered(results)):
-                self._write(results, again)
-            elif again:
-                self._take_back(query, round - 1, f"round = {round}")
-        self._newest[query] = max(round, newest)
+    def _has_round(self, query: str, round: int) -> bool:
+        return self._rows(f"{_of(query)} AND round = {round}") > 0
+
+    def _take_round_back(self, query: str, round: int) -> None:
+        self._take_back(query, round - 1, f"round = {round}")
 
     def _write(self, results: Results, again: bool) -> None:
         """Add the rows, in place of those of the same round."""
@@ -116,7 +100,7 @@ class Delta:
 
     # Upserts
 
-    def _merge(self, results: Results, again: bool) -> None:
+    def _put_round(self, results: Results, again: bool) -> None:
         """Put rows in the place of those with the same key."""
         if again:
             self._take_back(results.query, results.round - 1, f"round = {results.round}", results)
@@ -172,9 +156,6 @@ class Delta:
         )
         there = now.to_pyarrow_dataset().schema
         return rows.cast(pa.schema([there.field(name) for name in rows.column_names]))
-
-    def close(self) -> None:
-        """Nothing is left to do: every round was complete when `emit` returned."""
 
     @property
     def where(self) -> str:
@@ -245,18 +226,7 @@ class Delta:
         if not can_be_given(folder):
             return False
         name = f"{quote(results.query, safe='')}-{results.round:010d}"
-        try:
-            with folder.gathering(name) as inside:
-                what = f"the results of {results.query!r} in round {results.round}"
-                PartWriter(inside, "parquet", results.schema, what).write(results.parts)
-        except NotInTasksError as error:
-            log.warning(
-                "this process writes into %s itself: %s",
-                self.where,
-                error,
-                extra={"event": "results written by the driver"},
-            )
-            self._tasks_fail = error.is_lasting
+        if not self._by_tasks(results, results.schema, folder, name):
             return False
         added = [_added(self._path, f"{name}/{part}") for part in sorted(os.listdir(os.path.join(self._path, name)))]
         table.create_write_transaction(

@@ -29,7 +29,6 @@ versions. Files of a round that died stay in the folder and are no part of the t
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -42,9 +41,10 @@ from pyarrow import types
 
 from eventide.errors import DeclarationError, EngineError, EventideError, first_line
 from eventide.results.results import Results
-from eventide.sinks.directory import NotInTasksError, PartWriter, can_be_given
+from eventide.sinks.committed_table import LARGE, CommittedTable
+from eventide.sinks.directory import can_be_given
 from eventide.sinks.folder import folder_at
-from eventide.sinks.keys import UPSERT, check_mode, key_of, newest_of
+from eventide.sinks.keys import key_of, newest_of
 from eventide.sinks.sink import Owner
 from eventide.storage.iceberg import catalog_of, identifier, is_folder, table_at, without_warnings
 from eventide.storage.storage import Storage
@@ -55,15 +55,11 @@ try:
 except ModuleNotFoundError as missing:  # pragma: no cover - the tests have it
     raise DeclarationError("INTO iceberg needs pyiceberg: pip install 'eventide[iceberg]'") from missing
 
-log = logging.getLogger(__name__)
-
 # What they take is known to pydantic alone.
 Equal: Any = EqualTo
 AtLeast: Any = GreaterThanOrEqual
 AtMost: Any = LessThanOrEqual
 
-LARGE = 200_000
-"""With more rows than this, results that are on the cluster are written by Spark's tasks."""
 PROPERTIES = {
     # A long row of rounds would leave as many small files of metadata.
     "commit.manifest-merge.enabled": "true",
@@ -74,7 +70,7 @@ OWNER = "eventide.owner."
 """How properties of a table begin that say whose the results of a query are."""
 
 
-class Iceberg:
+class Iceberg(CommittedTable):
     """Writes results into the Iceberg table `table` (`namespace.name`) of a catalog.
 
     Law: each round is one commit, and replaces what the same round wrote before.
@@ -87,33 +83,24 @@ class Iceberg:
     def __init__(
         self, table: str, mode: str = "append", *, key: Sequence[str] = (), large: int = LARGE, **catalog: str
     ) -> None:
-        check_mode(mode, key)
+        super().__init__(mode, key, large)
         if is_folder(table):
             raise DeclarationError(
                 f"{table!r} is a folder, and Iceberg writes into tables of a catalog: INTO iceberg 'lake.speeds' "
                 "OPTIONS (warehouse '/folder')"
             )
         self._name, self._options = table, catalog
-        self._upserts, self._key = mode == UPSERT, tuple(key)
-        self._large = large
-        self._newest: dict[str, int] = {}
         self._claims: dict[str, str] = {}
-        self._tasks_fail = False
 
-    def emit(self, results: Results) -> None:
-        """Write a round in one commit, in place of what it gave before."""
+    def _has_round(self, query: str, round: int) -> bool:
+        return self._has(_rounds(query, round, round))
+
+    def _take_round_back(self, query: str, round: int) -> None:
+        self._take_back(query, round, _rounds(query, round, round))
+
+    def _put_round(self, results: Results, again: bool) -> None:
         query, round = results.query, results.round
-        with self._translated(f"the results of {query!r} in round {round} cannot be written into {self.where}"):
-            newest = self._newest[query] if query in self._newest else self._newest_of(query)
-            same = _rounds(query, round, round)
-            again = newest >= round and self._has(same)
-            if results.rows and self._upserts:
-                self._put(query, round, results, same if again else None)
-            elif results.rows and (again or not self._gathered(results)):
-                self._write(results, same if again else None)
-            elif again:
-                self._take_back(query, round, same)
-        self._newest[query] = max(round, newest)
+        self._put(query, round, results, _rounds(query, round, round) if again else None)
 
     def rewind(self, query: str, last: int) -> None:
         """Delete the results of later rounds, and bring back what they had replaced."""
@@ -130,7 +117,7 @@ class Iceberg:
         with self._committing() as commit:
             commit.delete(undone, snapshot_properties=_summary(query, round - 1))
 
-    def _write(self, results: Results, same: BooleanExpression | None) -> None:
+    def _write(self, results: Results, again: bool) -> None:
         """Add the rows, in place of those of the same round."""
         summary = _summary(results.query, results.round)
         with self._committing(results.schema) as commit:
@@ -138,7 +125,8 @@ class Iceberg:
             batches = pa.RecordBatchReader.from_batches(schema, (b.cast(schema) for b in results.batches()))
             # Those of a table that is partitioned are sorted into files, all at once.
             rows = batches.read_all() if commit.table_metadata.spec().fields else batches
-            if same is not None:
+            if again:
+                same = _rounds(results.query, results.round, results.round)
                 commit.overwrite(rows, same, snapshot_properties=summary)
             else:
                 commit.append(rows, snapshot_properties=summary)
@@ -253,18 +241,7 @@ class Iceberg:
             return False
         # A name of its own: what was there under another one may belong to an earlier snapshot.
         name = f"{quote(results.query, safe='')}-{results.round:010d}-{uuid4().hex}"
-        try:
-            with folder.gathering(name) as inside:
-                what = f"the results of {results.query!r} in round {results.round}"
-                PartWriter(inside, "parquet", _storable(results.schema), what).write(results.parts)
-        except NotInTasksError as error:
-            log.warning(
-                "this process writes into %s itself: %s",
-                self.where,
-                error,
-                extra={"event": "results written by the driver"},
-            )
-            self._tasks_fail = error.is_lasting
+        if not self._by_tasks(results, _storable(results.schema), folder, name):
             return False
         files = [f"{place}/{name}/{part}" for part in folder.parts(name)]
         with self._committing() as commit:
@@ -283,9 +260,6 @@ class Iceberg:
             raise EngineError(f"{what}: {first_line(error)}") from error
 
     # Whose they are
-
-    def close(self) -> None:
-        """Nothing is left to do: every round was complete when `emit` returned."""
 
     @property
     def where(self) -> str:

@@ -43,7 +43,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from eventide.errors import DeclarationError
-from eventide.plan.declared.query import Named, check_names
+from eventide.plan.declared.query import Named, Selecting, check_names
 from eventide.plan.declared.window import LONGEST_GAP
 
 
@@ -131,7 +131,7 @@ class Band:
 
 
 @dataclass(frozen=True)
-class Join:
+class Join(Selecting):
     """Pairs of rows; `condition` is part of what makes a pair, `where` chooses among what is emitted.
 
     `condition`, `where` and `select` name columns as `alias.column`.
@@ -176,16 +176,6 @@ of 'b', such as a.time = b.time, or a.time BETWEEN b.time - INTERVAL 5 SECONDS A
         check_names(self.name, self.select)
 
     @property
-    def computed(self) -> tuple[Named, ...]:
-        """The columns that it emits, each with what it is computed by; without any, all columns are passed on."""
-        return self.select
-
-    @property
-    def passes_columns(self) -> bool:
-        """Whether the columns of its inputs are among those that it emits."""
-        return not self.select
-
-    @property
     def called(self) -> Mapping[str, str]:
         """The names by which expressions call its inputs."""
         return {side.alias: side.input for side in (self.left, self.right)}
@@ -197,7 +187,7 @@ of 'b', such as a.time = b.time, or a.time BETWEEN b.time - INTERVAL 5 SECONDS A
 
 
 @dataclass(frozen=True)
-class Lookup:
+class Lookup(Selecting):
     """Each row of `rows` with the version in `versions` that holds at its time for the same keys.
 
     With `keeps_all`, rows without a version are emitted too, with NULL for its columns. `removed`, a condition over the
@@ -232,16 +222,6 @@ class Lookup:
                 f"{self.name!r} looks up nothing in {self.versions.input!r}: give keys of both sides that must be equal"
             )
         check_names(self.name, self.select)
-
-    @property
-    def computed(self) -> tuple[Named, ...]:
-        """The columns that it emits, each with what it is computed by; without any, all columns are passed on."""
-        return self.select
-
-    @property
-    def passes_columns(self) -> bool:
-        """Whether the columns of its inputs are among those that it emits."""
-        return not self.select
 
     @property
     def called(self) -> Mapping[str, str]:

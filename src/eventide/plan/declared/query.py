@@ -363,6 +363,22 @@ class Query:
             )
 
 
+class Selecting:
+    """A step that emits what it selects, or all columns of its inputs."""
+
+    select: tuple[Named, ...]
+
+    @property
+    def computed(self) -> tuple[Named, ...]:
+        """The columns that it emits, each with what it is computed by; without any, all columns are passed on."""
+        return self.select
+
+    @property
+    def passes_columns(self) -> bool:
+        """Whether the columns of its inputs are among those that it emits."""
+        return not self.select
+
+
 def check_names(owner: str, outputs: Iterable[Named]) -> None:
     """Refuse columns of a result that have the name of another, or of one that every result has."""
     seen: set[str] = set()

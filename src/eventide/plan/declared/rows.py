@@ -38,7 +38,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from eventide.errors import DeclarationError
-from eventide.plan.declared.query import Named, Query, check_names
+from eventide.plan.declared.query import Named, Query, Selecting, check_names
 from eventide.plan.declared.stream import Stream, kind_of
 from eventide.plan.declared.window import AnyWindow, SameWindow, SessionWindow, Window
 from eventide.plan.expressions.aggregate_call import FRACTIONS, decimal_of
@@ -47,7 +47,7 @@ from eventide.plan.expressions.parse import parsed
 
 
 @dataclass(frozen=True)
-class Rows:
+class Rows(Selecting):
     """The rows of `inputs` (streams, queries or operators of one schema) that pass `where`.
 
     Each of `select` is an expression over single rows; without any, all columns of the inputs are emitted, and the
@@ -74,16 +74,6 @@ class Rows:
         if len(set(self.inputs)) < len(self.inputs):
             raise DeclarationError(f"{self.name!r} merges an input with itself: name each once")
         check_names(self.name, self.select)
-
-    @property
-    def computed(self) -> tuple[Named, ...]:
-        """The columns that it emits, each with what it is computed by; without any, all columns are passed on."""
-        return self.select
-
-    @property
-    def passes_columns(self) -> bool:
-        """Whether the columns of its inputs are among those that it emits."""
-        return not self.select
 
     @property
     def called(self) -> Mapping[str, str]:

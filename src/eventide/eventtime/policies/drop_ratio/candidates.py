@@ -136,13 +136,17 @@ class Candidates(SavedState):
         shares: list[float] = (self._ratio * np.clip(_SPEND * (1 + least / unit), 0.0, _MOST_SPENT)).tolist()
         return shares
 
-    def _choose(self, clock: int, account: LossAccount) -> None:
+    def _solvent(self, account: LossAccount) -> NDArray[np.bool_]:
+        """Which candidates would have lost no more than permitted, and a little."""
         if account.warming_up:
             left = self.balance + self._ratio * _CREDIT_ROWS
         else:
             overdraft = self._ratio * _OVERDRAFT_SHARE * account.rows
             left = self.balance + min(account.balance, 0.0) + overdraft
-        solvent = left >= 0
+        return left >= 0
+
+    def _choose(self, clock: int, account: LossAccount) -> None:
+        solvent = self._solvent(account)
         if not solvent.any():
             self.followed = int(self.balance.argmax())
             return
@@ -151,6 +155,14 @@ class Candidates(SavedState):
         best = int(lag.argmin())
         if lag[best] < lag[self.followed]:
             self.followed = best
+
+    def learned(self, clock: int, account: LossAccount) -> Candidates:
+        """Candidates that have seen no row, and know what these learned by this clock (`learned.py`)."""
+        begun = Candidates(self._ratio)
+        begun._windows, begun.followed = self._windows, self.followed
+        begun._lags = self._lags.learned(clock, WARM_UP_ROWS)
+        begun.balance = np.where(self._solvent(account), 0.0, -2 * self._ratio * _CREDIT_ROWS)
+        return begun
 
     @property
     def heartbeat(self) -> int:

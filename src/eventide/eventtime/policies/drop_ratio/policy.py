@@ -23,7 +23,7 @@ a safer one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,7 @@ from eventide.eventtime.heartbeat import (
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.policies.drop_ratio.candidates import Candidates
 from eventide.eventtime.policies.drop_ratio.ceiling import Stakes
+from eventide.eventtime.policies.drop_ratio.learned import Learned
 from eventide.eventtime.policies.drop_ratio.loss_account import LossAccount
 from eventide.eventtime.policies.drop_ratio.progress import Progress
 from eventide.eventtime.policies.drop_ratio.promises import Promises
@@ -74,14 +75,19 @@ class DropRatio(SavedPolicy["DropRatioGenerator"]):
     """
 
     ratio: float
+    # Not shown: how a stream started is no part of how it goes on.
+    learned: Learned | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not 0 < self.ratio < 1:
             raise DeclarationError(f"drop ratio {self.ratio} is not between 0 and 1: write 0.01 for 1 %")
 
     def start(self) -> DropRatioGenerator:
-        """A heartbeat generator that has seen nothing."""
-        return DropRatioGenerator(self)
+        """A heartbeat generator that has seen nothing of its stream."""
+        generator = DropRatioGenerator(self)
+        if self.learned is not None:
+            self.learned.teach(generator)
+        return generator
 
 
 @dataclass(frozen=True)
@@ -101,17 +107,9 @@ class DropRatioGenerator(SavedGenerator):
     KIND = "drop_ratio"
     VERSION = 2
     SAVED = (
-        "_clock",
-        "_progress",
-        "_ladder",
-        "_silence",
-        "account",
-        "candidates",
-        "_rare",
-        "_unprotected",
-        "_rare_at",
+        "_clock", "_progress", "_ladder", "_silence", "account", "candidates", "_rare", "_unprotected", "_rare_at",
         "_ratchet",
-    )
+    )  # fmt: skip
 
     def __init__(self, policy: DropRatio) -> None:
         self.account = LossAccount(policy.ratio)

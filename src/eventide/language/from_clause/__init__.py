@@ -1,0 +1,1 @@
+"""What a SELECT reads: streams, windows, joins and sub-queries."""

@@ -1,0 +1,1 @@
+"""What a SELECT makes of it: rows, aggregates, groups, windows."""
