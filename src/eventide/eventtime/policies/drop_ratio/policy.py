@@ -137,6 +137,7 @@ class DropRatioGenerator(SavedGenerator):
         if saved.get("version") == 1:
             saved = upgraded(saved, self.account.drop_ratio, self.VERSION)
         super().restore(saved)
+        self._promises = Promises(self.candidates.rungs, self.account.nominal_rung)
         self._spoke = np.arange(len(self._progress.rows))
 
     def observe(self, arrivals: Arrivals) -> None:
