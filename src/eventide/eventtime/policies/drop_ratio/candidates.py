@@ -58,11 +58,25 @@ class Digest(NamedTuple):
         rows, earliest, latest = arrivals.rows, arrivals.earliest, arrivals.latest
         if len(rows) <= 2 * _EXACT_CELLS:
             return cls(rows, earliest, latest)
-        order = np.argsort(earliest, kind="stable")
+        order = _order(earliest)
         even = np.linspace(_EXACT_CELLS, len(rows), _EXACT_CELLS, endpoint=False).astype(np.intp)
         starts = np.concatenate((np.arange(_EXACT_CELLS), even))
         first = earliest[order]
         return cls(np.add.reduceat(rows[order], starts), first[starts], np.maximum.reduceat(latest[order], starts))
+
+
+def _order(times: Instants) -> NDArray[np.intp]:
+    """The order of some times, equal ones as they stand. To sort numbers that end in their places is far quicker.
+
+    >>> _order(np.array([7, 5, 7, 5])).tolist(), _order(np.array([EDGE, -EDGE])).tolist()
+    ([1, 3, 0, 2], [1, 0])
+    """
+    bits, least = len(times).bit_length(), int(times.min())
+    if (int(times.max()) - least) >> (62 - bits):
+        return np.argsort(times, kind="stable")
+    keys = (times - least) << bits | np.arange(len(times))
+    keys.sort()
+    return keys & ((1 << bits) - 1)
 
 
 class Candidates(SavedState):
