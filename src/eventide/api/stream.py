@@ -125,7 +125,8 @@ class EventStream(NamedRows):
     def drop_ratio(self, ratio: float, learned: str | PathLike[str] | None = None) -> EventStream:
         """Let at most this share of the rows be late: 0.01 is one in a hundred. This is the default.
 
-        `learned` is a recording with the same columns, which shows how late rows are before the first one comes.
+        `learned` is a recording with the same columns, or the checkpoint of an earlier run: it shows how late rows are
+        before the first one comes.
 
         >>> import pyarrow as pa
         >>> stream(pa.table({"t": [1]}), time="t").drop_ratio(0.05).declared.policy

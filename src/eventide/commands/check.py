@@ -1,8 +1,8 @@
 """`eventide check`: find every error and warning of a script before it runs.
 
 Law: an error is something that would keep the script from running, a warning is no mistake but may not be meant; each
-stands at a place, `file:line:column`. Nothing is started or written, and nothing is read but a recording from which a
-policy is to learn.
+stands at a place, `file:line:column`. Nothing is started or written, and nothing is read but what a policy is to learn
+from.
 
 *Trial.* The statements of the program run once, over made-up rows, in this process. Nothing of the user's is read, run
 or written. The rows have a time and the names of their sources, and NULL everywhere else, so what fails is a statement,
@@ -25,6 +25,7 @@ from eventide.commands.check_inputs import refused_locally, wrong_option
 from eventide.commands.outputs import check_outputs
 from eventide.commands.process import DONE, UNUSABLE
 from eventide.duckdb.executor import DuckDBExecutor
+from eventide.engine.learning import check_learning
 from eventide.engine.local.engine import LocalEngine
 from eventide.errors import EventideError
 from eventide.eventtime.policies.fixed_delay import FixedDelay
@@ -45,7 +46,7 @@ from eventide.masking import masked_text
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.rows import Queue
 from eventide.plan.declared.stream import Stream
-from eventide.profile.learning import check_recording, unlearned
+from eventide.profile.learning import unlearned
 from eventide.report.plan import bound_steps
 from eventide.sinks.sink import Memory
 from eventide.sources.arrow_types import matched, readable_type
@@ -246,7 +247,7 @@ def _of_inputs(script: Script, file: str, lines: list[str]) -> list[Finding]:
             message = f"the delay is shorter than a round ({every:g} s): what trails by a round is late"
             found.append(_at("warning", file, lines, *_place(places, stream.rows_of), message))
         try:
-            check_recording(stream)
+            check_learning(stream)
         except EventideError as error:
             found.append(_at("error", file, lines, *_place(places, stream.rows_of), str(error)))
     for stream in script.program.inputs:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from eventide.engine.promises import NO_VALUE, SEPARATOR, source_names, take_promises
+from eventide.engine.promises import source_names, take_promises
 from eventide.eventtime.arrays import grown
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import HeartbeatGenerator, Heartbeats, Policy
@@ -29,7 +29,6 @@ from eventide.eventtime.policies.wrappers.future_guard import FutureGuard
 from eventide.eventtime.reason import LeftOut, Reason, beyond, left_out_of, those
 from eventide.eventtime.sources import LastSeen, least_without
 from eventide.plan.declared.stream import Stream, Timestamps
-from eventide.profile.learning import experienced
 
 
 @dataclass(frozen=True)
@@ -121,9 +120,8 @@ class StreamProgress:
 
     @classmethod
     def start(cls, stream: Stream) -> StreamProgress:
-        """A stream of which nothing has been seen, but what its policy is to learn from."""
-        begun = experienced(stream, SEPARATOR, NO_VALUE)
-        return cls(stream, policy_of(begun).start(), pa.array(begun.known, pa.string()))
+        """A stream of which nothing has been seen."""
+        return cls(stream, policy_of(stream).start(), pa.array(stream.known, pa.string()))
 
     def moment(self, clock: int, summary: pa.Table, promises: pa.Table | None = None) -> int:
         """The clock of a round for this stream: the largest arrival time so far where rows, or promises, know it."""

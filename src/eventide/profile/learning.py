@@ -5,6 +5,7 @@ learned then is put into it (`eventtime/policies/drop_ratio/learned.py`). The re
 stream is declared: its time, its sources, and its arrival if the stream has one.
 
 >>> import tempfile
+>>> from eventide.eventtime.arrivals import Arrivals
 >>> from eventide.plan.declared.stream import columns
 >>> path = Path(tempfile.mkdtemp(), "ten.csv")
 >>> _ = path.write_text("at,seen\\n" + "".join(f"{10 * t},{10 * t}\\n" for t in range(200)))
@@ -27,7 +28,6 @@ from typing import Any
 import numpy as np
 
 from eventide.errors import InputError
-from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Snapshot, layers
 from eventide.eventtime.policies.drop_ratio.learned import Learned, experience
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio
@@ -35,8 +35,6 @@ from eventide.plan.declared.stream import Stream, TimeKind
 from eventide.profile.dry_run import timetable
 from eventide.profile.files import ColumnNames, parts_of
 from eventide.profile.reading import Recording, read, usual_round
-
-__all__ = ["Arrivals", "DropRatio", "Learned", "check_recording", "experienced", "unlearned"]
 
 SEPARATOR, NO_VALUE = "|", "NULL"
 """How a recording writes the name of a source that several columns tell, or none."""
@@ -48,30 +46,37 @@ def experienced(stream: Stream, separator: str = SEPARATOR, no_value: str = NO_V
     Its sources are known by name then, in the order of their numbers in what was learned. `separator` and `no_value`
     are what stands in the names of sources between columns, and for NULL.
     """
-    policy = _learning(stream)
+    policy = learning_policy(stream)
     if policy is None or policy.learned is None:
         return stream
     origin = policy.learned.origin
     columns, is_sequence = _columns(stream, origin)
     names = (separator, no_value, len(stream.source))
     state, sources = _read(origin, _stamp(origin), columns, is_sequence, names, stream.known, policy.ratio)
-    learned = replace(policy.learned, state=state)
-    return replace(stream, policy=_with(stream.policy, learned), known=sources if stream.source else ())
+    return replace(with_learned(stream, state), known=sources if stream.source else ())
+
+
+def with_learned(stream: Stream, state: Snapshot) -> Stream:
+    """The stream with a policy that has learned this."""
+    policy = learning_policy(stream)
+    assert policy is not None
+    assert policy.learned is not None
+    return replace(stream, policy=_with(stream.policy, replace(policy.learned, state=state)))
 
 
 def unlearned(stream: Stream) -> Stream:
     """The stream with a policy that starts with nothing."""
-    return stream if _learning(stream) is None else replace(stream, policy=_with(stream.policy, None))
+    return stream if learning_policy(stream) is None else replace(stream, policy=_with(stream.policy, None))
 
 
 def check_recording(stream: Stream) -> None:
     """Raise an error if the policy of a stream is to learn from what is not there, or is none of its recordings."""
-    policy = _learning(stream)
+    policy = learning_policy(stream)
     if policy is not None and policy.learned is not None:
         _recording(policy.learned.origin, *_columns(stream, policy.learned.origin))
 
 
-def _learning(stream: Stream) -> DropRatio | None:
+def learning_policy(stream: Stream) -> DropRatio | None:
     """The policy of a stream that is to learn, whatever is wrapped around it."""
     found = (layer for layer in layers(stream.policy) if isinstance(layer, DropRatio))
     return next((policy for policy in found if policy.learned is not None), None)
