@@ -15,6 +15,8 @@ import psycopg
 import pytest
 
 from eventide.avro.registry import Registry
+from eventide.eventtime.heartbeat import layers
+from eventide.eventtime.policies.drop_ratio.policy import DropRatio
 from eventide.language.script import Script, read_script
 from eventide.plan.declared.stream import Stream
 from eventide.plan.sql.stream_rows import MALFORMED
@@ -110,6 +112,14 @@ def write_table(stream: Stream) -> None:
         connection.cursor().executemany(f"INSERT INTO {stream.input.path} VALUES ({values})", list(rows_of(stream)))
 
 
+def write_recording(stream: Stream, folder: Path) -> None:
+    """What the policy of a stream is to learn from: rows of the same kind."""
+    for layer in layers(stream.policy):
+        if isinstance(layer, DropRatio) and layer.learned is not None:
+            lines = "".join(json.dumps(row) + "\n" for row in rows_of(stream))
+            (folder / layer.learned.origin).write_text(lines, encoding="utf-8")
+
+
 def rows_in(url: str, table: str) -> int:
     """How many rows a table has, which go."""
     with psycopg.connect(url) as connection:
@@ -141,6 +151,7 @@ def test_a_script_runs_and_every_query_of_it_has_results(
     for name, code in FUNCTIONS.items():
         (tmp_path / name).write_text(code, encoding="utf-8")
     for number, stream in enumerate(script.program.streams):
+        write_recording(stream, tmp_path)
         if stream.input is not None and stream.input.format == "kafka":
             write_records(stream)
         elif stream.is_captured:

@@ -5,11 +5,13 @@ Add a line here for a new policy; `test_policy_contract.py` does the rest.
 
 from __future__ import annotations
 
+from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.policies.adaptive_window import AdaptiveWindow
 from eventide.eventtime.policies.clock_skew import ClockSkew
 from eventide.eventtime.policies.delay_quantile import DelayQuantile
 from eventide.eventtime.policies.disorder_histogram import DisorderHistogram
+from eventide.eventtime.policies.drop_ratio.learned import Learned, experience
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio
 from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.eventtime.policies.kim import Kim, KimAdhoc
@@ -33,6 +35,17 @@ from eventide.eventtime.policies.wrappers.timeout import Timeout
 
 TEN_SENSORS = distributed_sensors(deviation=range(1, 11), latency=[3] * 10)
 TWO_GROUPS = (0, 1) * 5
+
+
+def learned(ratio: float) -> DropRatio:
+    """The drop ratio, after three sources that speak every ten, each later than the one before."""
+    generator = DropRatio(ratio).start()
+    for step in range(60):
+        for source in range(3):
+            generator.observe(Arrivals.of_row(clock=10 * step, source=source, time=10 * step - 7 * source))
+            generator.heartbeats(10 * step)
+    return DropRatio(ratio, Learned("sixty", experience(generator.snapshot(), ratio)))
+
 
 EXAMPLES: dict[str, Policy] = {
     "fixed delay": FixedDelay(5),
@@ -63,6 +76,7 @@ EXAMPLES: dict[str, Policy] = {
     "drop ratio": DropRatio(0.01),
     "drop ratio of nearly all": DropRatio(0.9),
     "drop ratio of one in a million": DropRatio(1e-6),
+    "drop ratio with a learned start": learned(0.05),
     "drop ratio with a cap": Cap(DropRatio(0.05), rows=9),
     "drop ratio with declared idleness": Idle(DropRatio(0.05), after=8),
     "timeout": Timeout(OwnProgress(), after=8),

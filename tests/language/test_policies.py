@@ -8,6 +8,7 @@ from eventide.errors import LanguageError
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.policies.clock_skew import ClockSkew
 from eventide.eventtime.policies.delay_quantile import DelayQuantile
+from eventide.eventtime.policies.drop_ratio.learned import Learned
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio
 from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.eventtime.policies.kim import Kim, KimAdhoc
@@ -43,6 +44,7 @@ POLICIES: dict[str, Policy] = {
     "WATERMARK ts DELAY OF 10 seconds IDLE AFTER 30 s": Idle(FixedDelay(10 * SECOND), 30 * SECOND),
     "DRATIO 5%": DropRatio(0.05),
     "DRATIO 0.05": DropRatio(0.05),
+    "LEARNED FROM 'a.csv' DRATIO 5% SLACK 20": Cap(DropRatio(0.05, Learned("a.csv")), rows=20),
     "DRATIO 5% SLACK 20": Cap(DropRatio(0.05), rows=20),
     "SLACK 1 minute DRATIO 5%": Cap(DropRatio(0.05), behind_largest=60 * SECOND),
     "DRATIO 5% SLACK 0": DropRatio(0.05),

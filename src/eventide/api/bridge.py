@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from eventide.api.arguments import Length, length
 from eventide.api.inputs import SparkRows, given_rows
 from eventide.errors import DeclarationError
-from eventide.eventtime.heartbeat import Policy
+from eventide.eventtime.heartbeat import Policy, layers
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio
 from eventide.plan.declared.stream import Stream, TimeKind
 from eventide.plan.expressions.columns import quoted
@@ -65,6 +65,8 @@ def heartbeats(
     chosen = DropRatio(0.01) if policy is None else policy
     if not isinstance(chosen, Policy):
         raise DeclarationError(f"{policy!r} is no policy: give one of eventide.eventtime, such as DropRatio(0.01)")
+    if any(isinstance(layer, DropRatio) and layer.learned is not None for layer in layers(chosen)):
+        raise DeclarationError("heartbeats for Spark learn by themselves: leave `learned` out")
     sources = (source,) if isinstance(source, str) else tuple(source)
     declared = Stream("heartbeats", given.columns, time, sources, policy=chosen)
     kind = declared.column(time).type

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
 from eventide.api.arguments import Length, length
@@ -25,6 +26,7 @@ from eventide.api.rows import NamedRows
 from eventide.errors import DeclarationError
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.policies.clock_skew import ClockSkew
+from eventide.eventtime.policies.drop_ratio.learned import Learned
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio
 from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.eventtime.policies.punctuated import Punctuated
@@ -120,8 +122,11 @@ class EventStream(NamedRows):
 
     # How time moves
 
-    def drop_ratio(self, ratio: float) -> EventStream:
+    def drop_ratio(self, ratio: float, learned: str | PathLike[str] | None = None) -> EventStream:
         """Let at most this share of the rows be late: 0.01 is one in a hundred. This is the default.
+
+        `learned` is a recording with the same columns, or the checkpoint of an earlier run: it shows how late rows are
+        before the first one comes.
 
         >>> import pyarrow as pa
         >>> stream(pa.table({"t": [1]}), time="t").drop_ratio(0.05).declared.policy
@@ -129,7 +134,7 @@ class EventStream(NamedRows):
         """
         if isinstance(ratio, str):
             raise DeclarationError(f".drop_ratio({ratio!r}): give a number, 0.01 for 1 %")
-        return self.policy(DropRatio(ratio))
+        return self.policy(DropRatio(ratio, None if learned is None else Learned(fspath(learned))))
 
     def slack(self, rows: int) -> EventStream:
         """Hold so many rows back: a row is late when more than `rows` larger times came before it."""

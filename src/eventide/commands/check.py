@@ -1,7 +1,8 @@
 """`eventide check`: find every error and warning of a script before it runs.
 
 Law: an error is something that would keep the script from running, a warning is no mistake but may not be meant; each
-stands at a place, `file:line:column`. Nothing is started, read or written.
+stands at a place, `file:line:column`. Nothing is started or written, and nothing is read but what a policy is to learn
+from.
 
 *Trial.* The statements of the program run once, over made-up rows, in this process. Nothing of the user's is read, run
 or written. The rows have a time and the names of their sources, and NULL everywhere else, so what fails is a statement,
@@ -24,6 +25,7 @@ from eventide.commands.check_inputs import refused_locally, wrong_option
 from eventide.commands.outputs import check_outputs
 from eventide.commands.process import DONE, UNUSABLE
 from eventide.duckdb.executor import DuckDBExecutor
+from eventide.engine.learning import check_learning
 from eventide.engine.local.engine import LocalEngine
 from eventide.errors import EventideError
 from eventide.eventtime.policies.fixed_delay import FixedDelay
@@ -44,6 +46,7 @@ from eventide.masking import masked_text
 from eventide.plan.declared.program import Program
 from eventide.plan.declared.rows import Queue
 from eventide.plan.declared.stream import Stream
+from eventide.profile.learning import unlearned
 from eventide.report.plan import bound_steps
 from eventide.sinks.sink import Memory
 from eventide.sources.arrow_types import matched, readable_type
@@ -72,6 +75,7 @@ def refusal_of(program: Program, outputs: Collection[str], functions: Sequence[F
         or _tried(program, outputs, functions) is None
     ):
         return None
+    program = replace(program, streams=tuple(unlearned(stream) for stream in program.streams))
     names: list[str] = []
     for step in program.steps:
         names.append(step.name)
@@ -242,6 +246,10 @@ def _of_inputs(script: Script, file: str, lines: list[str]) -> list[Finding]:
         if isinstance(policy, FixedDelay) and every is not None and 0 < policy.delay < every * SECOND:
             message = f"the delay is shorter than a round ({every:g} s): what trails by a round is late"
             found.append(_at("warning", file, lines, *_place(places, stream.rows_of), message))
+        try:
+            check_learning(stream)
+        except EventideError as error:
+            found.append(_at("error", file, lines, *_place(places, stream.rows_of), str(error)))
     for stream in script.program.inputs:
         place = _place(places, stream.name)
         given = stream.input.format.lower() if stream.input is not None else "json"

@@ -25,6 +25,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from eventide.engine.learning import begun
 from eventide.engine.stream_progress import StreamProgress
 from eventide.eventtime.heartbeat import HeartbeatGenerator, layers
 from eventide.eventtime.instant import NEVER
@@ -38,7 +39,7 @@ Saved = Mapping[str, Mapping[str, Any]]
 
 def started(program: Program) -> dict[str, StreamProgress]:
     """The streams of a program, of which nothing has been seen."""
-    return _linked(program, {stream.name: StreamProgress.start(stream) for stream in program.streams})
+    return _linked(program, {stream.name: begun(stream) for stream in program.streams})
 
 
 def restored(
@@ -61,7 +62,7 @@ def restored(
 
 def _begun(program: Program, stream: Stream, saved: Saved) -> StreamProgress:
     """A stream that begins: nothing of it was seen, but of a twin the rows that have come before it did."""
-    found = StreamProgress.start(stream)
+    found = begun(stream)
     if stream.twin_of in saved and program.stream(stream.rows_of).time == stream.time:
         found.latest, found.clock = saved[stream.rows_of]["latest"], saved[stream.rows_of]["clock"]
     return found

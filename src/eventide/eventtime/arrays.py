@@ -38,6 +38,16 @@ def grown(array: NDArray[Any], size: int, fill: float) -> NDArray[Any]:
     return np.concatenate((array, np.full((missing, *array.shape[1:]), fill, dtype=array.dtype)))
 
 
+def stretch(places: NDArray[np.intp]) -> slice | NDArray[np.intp]:
+    """Ascending places, each once, as a slice where they follow one another: a view then serves, nothing is gathered.
+
+    >>> stretch(np.array([4, 5, 6])), stretch(np.array([4, 6]))
+    (slice(4, 7, None), array([4, 6]))
+    """
+    first, last = int(places[0]), int(places[-1])
+    return slice(first, last + 1) if last - first + 1 == len(places) else places
+
+
 @dataclass(frozen=True, eq=False)
 class Packed:
     """An array of a snapshot. Two are equal if every bit is.

@@ -351,8 +351,9 @@ def _wrapping(policy: Timeout | Idle | Cap | FutureGuard | Expected, length: Len
 
 def _simple(policy: Any, length: Length) -> str | None:
     match policy:
-        case DropRatio(ratio):
-            return f"as early as losing at most {100 * ratio:.4g} % of the rows allows"
+        case DropRatio(ratio, learned):
+            start = "" if learned is None else f", from the start as {learned.origin} showed"
+            return f"as early as losing at most {100 * ratio:.4g} % of the rows allows{start}"
         case FixedDelay(delay):
             return f"{length(delay)} behind the largest time seen"
         case OwnProgress():

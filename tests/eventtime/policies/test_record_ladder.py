@@ -60,7 +60,7 @@ def add(ladder: RecordLadder, rows: list[int], place: int = 0) -> None:
 
 def answers(ladder: RecordLadder, place: int = 0) -> list[int]:
     """What every rung says at one place."""
-    found: list[int] = ladder.rung(np.arange(SAFEST + 1), np.full(SAFEST + 1, place)).tolist()
+    found: list[int] = ladder.rung(np.arange(SAFEST + 1)[None, :, None], np.array([place]))[0, :, 0].tolist()
     return found
 
 
@@ -106,10 +106,9 @@ def test_kinds_of_residual_are_ladders_of_their_own(pairs: list[tuple[int, int]]
     both = RecordLadder(places=1, kinds=2)
     for pair in pairs:
         both.add(np.array([0]), np.array([1]), np.array(pair)[:, None], np.full((2, 1), ABSENT))
-    wanted = np.tile(np.arange(SAFEST + 1), (2, 1))
-    found = both.rung(wanted, np.zeros(SAFEST + 1, dtype=np.intp))
+    found = both.rung(np.arange(SAFEST + 1)[None, :, None], np.array([0]))
     for kind in (0, 1):
-        assert found[kind].tolist() == answers(ladder_of([pair[kind] for pair in pairs]))
+        assert found[kind, :, 0].tolist() == answers(ladder_of([pair[kind] for pair in pairs]))
 
 
 def test_all_places_at_once_are_as_one_after_the_other() -> None:
@@ -158,6 +157,20 @@ def test_digestion_changes_nothing_on_rungs_that_the_rounds_fit_into(rounds: lis
     assert answers(digested)[1:] == expected
 
 
+@limits(max_examples=60)
+@given(st.lists(st.tuples(st.integers(0, 3), RESIDUAL), max_size=80), st.integers(0, 2**32), st.integers(0, 8))
+def test_each_place_may_ask_for_rungs_of_its_own(rows: list[tuple[int, int]], seed: int, safe_from: int) -> None:
+    ladder = RecordLadder(places=4, safe_from=safe_from)
+    for place, residual in rows:
+        add(ladder, [residual], place)
+    rng = np.random.default_rng(seed)
+    places = np.sort(rng.permutation(4)[: rng.integers(1, 5)])
+    wanted = rng.integers(0, SAFEST + 1, (1, 5, len(places)))
+    found = ladder.rung(wanted, places)
+    for index, at in enumerate(places.tolist()):
+        assert found[0, :, index].tolist() == [answers(ladder, at)[rung] for rung in wanted[0, :, index]]
+
+
 def test_one_outlier_moves_no_rung_but_the_safest() -> None:
     before = ladder_of([5] * 100)
     after = ladder_of([5] * 99 + [1000] + [5])
@@ -191,8 +204,7 @@ def test_the_chance_to_exceed_a_rung_is_the_same_for_every_distribution(
     exceeded = np.zeros(len(rungs))
     for number, residual in enumerate(residuals):
         if number >= 3 * 2**8:
-            for index, rung in enumerate(rungs):
-                exceeded[index] += np.count_nonzero(residual > ladder.rung(np.full(places, rung), everyone))
+            exceeded += np.count_nonzero(residual > ladder.rung(rungs[None, :, None], everyone)[0], axis=1)
         ladder.add(everyone, one, residual, absent)
     size = 2.0**rungs
     law = 3 / (2 * size + 1) - 2 / (3 * size + 1)

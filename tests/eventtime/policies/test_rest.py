@@ -193,6 +193,17 @@ def test_a_restart_in_the_middle_of_a_silence_changes_nothing(rounds: int, asked
     assert one.snapshot() == other.snapshot()
 
 
+def test_a_source_may_speak_for_the_first_time_with_an_old_row_after_the_longest_silence_of_all() -> None:
+    """The silence was judged with the new source already counted, of which nothing was known: the round failed."""
+    generator = DropRatio(0.05).start()
+    for clock in range(600):
+        generator.observe(Arrivals.of_row(clock, clock % 2, clock))
+    before = generator.heartbeats(599).combined
+    generator.observe(Arrivals.of_row(5_000, 2, 10))
+    assert generator.heartbeats(5_000).combined >= before
+    assert generator.account.lost == 1
+
+
 def test_a_sequence_goes_on_at_its_own_pace() -> None:
     generator = DropRatio(0.01).start()
     for number in range(1_000):

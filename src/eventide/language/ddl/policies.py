@@ -7,6 +7,7 @@
 | `SLACK length`, `DELAY length` | `FixedDelay(length)` |
 | `WATERMARK FOR ts AS ts - length`, `WATERMARK ts DELAY OF length` | `FixedDelay(length)` |
 | `DRATIO p%` | `DropRatio(p)` |
+| `DRATIO p% LEARNED FROM 'file'` | `DropRatio(p, Learned(file))` |
 | `DRATIO p% SLACK n` | `Cap(DropRatio(p), rows=n)`; with `SLACK 0` no cap |
 | `DRATIO p% SLACK length` | `Cap(DropRatio(p), behind_largest=length)` |
 | `DRATIO p% [SLACK n] ESTIMATOR KIM` | `Kim(p, n)`, of the disorder controller |
@@ -37,6 +38,7 @@ from eventide.errors import DeclarationError
 from eventide.eventtime.heartbeat import Policy
 from eventide.eventtime.policies.clock_skew import ClockSkew
 from eventide.eventtime.policies.delay_quantile import DelayQuantile
+from eventide.eventtime.policies.drop_ratio.learned import Learned
 from eventide.eventtime.policies.drop_ratio.policy import DropRatio
 from eventide.eventtime.policies.fixed_delay import FixedDelay
 from eventide.eventtime.policies.kim import Kim, KimAdhoc
@@ -106,6 +108,12 @@ class PolicyReader:
             raise self.amounts.source.error(f"SLACK does not go with {chosen}: keep one of them", clauses["SLACK"])
         if "ESTIMATOR" in clauses and chosen != "DRATIO":
             raise self.amounts.source.error("ESTIMATOR without DRATIO", clauses["ESTIMATOR"], "add DRATIO and a share")
+        if "LEARNED FROM" in clauses and (chosen != "DRATIO" or "ESTIMATOR" in clauses):
+            raise self.amounts.source.error(
+                "LEARNED FROM is for DRATIO without an ESTIMATOR",
+                clauses["LEARNED FROM"],
+                "write DRATIO 1% LEARNED FROM 'recording.parquet'",
+            )
         for name in ("GROUPED INTO", "GROUPED", "CLOCK UNIT"):
             if name in clauses and chosen != "BOUNDS":
                 raise self.amounts.source.error(f"{name} is for BOUNDS, and there are none", clauses[name])
@@ -174,7 +182,9 @@ class PolicyReader:
     def _simple(self, chosen: str | None, clauses: Mapping[str, Clause]) -> Policy:
         slack: Amount | None = clauses["SLACK"].expressions[0] if "SLACK" in clauses else None
         if chosen == "DRATIO":
-            return self._drop_ratio(clauses["DRATIO"].expressions[0], slack, clauses.get("ESTIMATOR"))
+            learned = clauses.get("LEARNED FROM")
+            origin = None if learned is None else Learned(learned.expressions[0].name)
+            return self._drop_ratio(clauses["DRATIO"].expressions[0], slack, clauses.get("ESTIMATOR"), origin)
         if chosen == "OWN PROGRESS":
             return OwnProgress(self._length(slack, "SLACK") if slack is not None else 0)
         if chosen == "DELAY":
@@ -195,7 +205,9 @@ class PolicyReader:
     def _delay(self, slack: Amount) -> FixedDelay:
         return FixedDelay(self._length(slack, "SLACK"))
 
-    def _drop_ratio(self, share: Amount, slack: Amount | None, estimator: Clause | None) -> Policy:
+    def _drop_ratio(
+        self, share: Amount, slack: Amount | None, estimator: Clause | None, learned: Learned | None
+    ) -> Policy:
         ratio = self.amounts.share(share, "DRATIO")
         name = estimator.expressions[0].name.upper() if estimator is not None else ""
         if name == "KIM":
@@ -203,7 +215,7 @@ class PolicyReader:
         if estimator is not None and name not in ESTIMATORS:
             raise self.amounts.source.error(f"there is no estimator {name}", estimator, meant(name, ESTIMATORS))
         others: dict[str, Policy] = {"ADHOC": KimAdhoc(ratio), "QUANTILE": DelayQuantile(1 - ratio)}
-        policy = others.get(name, DropRatio(ratio))
+        policy = others.get(name, DropRatio(ratio, learned))
         if slack is None:
             return policy
         if not self.amounts.is_rows(slack):

@@ -28,6 +28,7 @@ STREAM_CLAUSES: Mapping[str, Parts] = {
     "WATERMARK FOR": ("name", "AS", "name", "less"),
     "WATERMARK": ("name", "DELAY", "OF", "amount"),
     "DRATIO": ("amount",),
+    "LEARNED FROM": ("text",),
     "ESTIMATOR": ("name",),
     **dict.fromkeys(("CLOCK SKEW", "ON DEMAND"), ("amount",)),
     "BOUNDS": ("bounds",),

@@ -58,11 +58,25 @@ class Digest(NamedTuple):
         rows, earliest, latest = arrivals.rows, arrivals.earliest, arrivals.latest
         if len(rows) <= 2 * _EXACT_CELLS:
             return cls(rows, earliest, latest)
-        order = np.argsort(earliest, kind="stable")
+        order = _order(earliest)
         even = np.linspace(_EXACT_CELLS, len(rows), _EXACT_CELLS, endpoint=False).astype(np.intp)
         starts = np.concatenate((np.arange(_EXACT_CELLS), even))
         first = earliest[order]
         return cls(np.add.reduceat(rows[order], starts), first[starts], np.maximum.reduceat(latest[order], starts))
+
+
+def _order(times: Instants) -> NDArray[np.intp]:
+    """The order of some times, equal ones as they stand. To sort numbers that end in their places is far quicker.
+
+    >>> _order(np.array([7, 5, 7, 5])).tolist(), _order(np.array([EDGE, -EDGE])).tolist()
+    ([1, 3, 0, 2], [1, 0])
+    """
+    bits, least = len(times).bit_length(), int(times.min())
+    if (int(times.max()) - least) >> (62 - bits):
+        return np.argsort(times, kind="stable")
+    keys = (times - least) << bits | np.arange(len(times))
+    keys.sort()
+    return keys & ((1 << bits) - 1)
 
 
 class Candidates(SavedState):
@@ -122,13 +136,17 @@ class Candidates(SavedState):
         shares: list[float] = (self._ratio * np.clip(_SPEND * (1 + least / unit), 0.0, _MOST_SPENT)).tolist()
         return shares
 
-    def _choose(self, clock: int, account: LossAccount) -> None:
+    def _solvent(self, account: LossAccount) -> NDArray[np.bool_]:
+        """Which candidates would have lost no more than permitted, and a little."""
         if account.warming_up:
             left = self.balance + self._ratio * _CREDIT_ROWS
         else:
             overdraft = self._ratio * _OVERDRAFT_SHARE * account.rows
             left = self.balance + min(account.balance, 0.0) + overdraft
-        solvent = left >= 0
+        return left >= 0
+
+    def _choose(self, clock: int, account: LossAccount) -> None:
+        solvent = self._solvent(account)
         if not solvent.any():
             self.followed = int(self.balance.argmax())
             return
@@ -137,6 +155,14 @@ class Candidates(SavedState):
         best = int(lag.argmin())
         if lag[best] < lag[self.followed]:
             self.followed = best
+
+    def learned(self, clock: int, account: LossAccount) -> Candidates:
+        """Candidates that have seen no row, and know what these learned by this clock (`learned.py`)."""
+        begun = Candidates(self._ratio)
+        begun._windows, begun.followed = self._windows, self.followed
+        begun._lags = self._lags.learned(clock, WARM_UP_ROWS)
+        begun.balance = np.where(self._solvent(account), 0.0, -2 * self._ratio * _CREDIT_ROWS)
+        return begun
 
     @property
     def heartbeat(self) -> int:

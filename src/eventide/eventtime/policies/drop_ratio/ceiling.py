@@ -47,7 +47,7 @@ class Stakes(NamedTuple):
     chance: NDArray[np.float64]
     crowd: NDArray[np.float64]
 
-    def only(self, chosen: NDArray[np.bool_]) -> Stakes:
+    def only(self, chosen: NDArray[np.intp] | slice) -> Stakes:
         """The chosen sources."""
         times = self.largest[chosen], self.rate[chosen], self.run[chosen], self.least[chosen]
         return Stakes(*times, self.chance[chosen], self.crowd[chosen])

@@ -92,6 +92,14 @@ class LagSample:
         mean: NDArray[np.float64] = lag / np.maximum(rows, 1.0)
         return mean
 
+    def learned(self, clock: int, rows: int) -> LagSample:
+        """A sample without a row, whose mean lags are those of this one, as if of so many rows."""
+        begun = LagSample(len(self._lag))
+        if self._seen:
+            begun._released = np.full(len(self._lag), float(rows))
+            begun._lag = self.mean(clock) * rows
+        return begun
+
     def _waited(self, clock: int) -> NDArray[np.float64]:
         return clock - self._arrival.astype(np.float64)
 

@@ -96,10 +96,11 @@ class LossAccount(SavedState):
             return WARM_UP_TIMES * self.drop_ratio * self.rows
         return max(self.balance + self.drop_ratio * (RESERVE_ROWS + RESERVE_SHARE * self.rows), 0.0)
 
-    def left_of(self) -> NDArray[np.float64]:
+    def left_of(self, source: NDArray[np.intp] | slice = slice(None)) -> NDArray[np.float64]:
         """What each source may still lose; below zero for one that is overdrawn, without limit for a rare one."""
-        left: NDArray[np.float64] = FAIR * self.drop_ratio * np.maximum(self.rows_of, LEAST_ROWS) - self.lost_of
-        return np.where(self.rows_of < self.drop_ratio * RARE_ROWS, np.inf, left)
+        rows = self.rows_of[source]
+        left: NDArray[np.float64] = FAIR * self.drop_ratio * np.maximum(rows, LEAST_ROWS) - self.lost_of[source]
+        return np.where(rows < self.drop_ratio * RARE_ROWS, np.inf, left)
 
     def extra_rungs(self, source: NDArray[np.intp] | slice = slice(None)) -> NDArray[np.int64]:
         """How many rungs safer each source is to be read for what it lost."""

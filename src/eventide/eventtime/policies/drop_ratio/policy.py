@@ -23,13 +23,13 @@ a safer one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eventide.errors import DeclarationError
-from eventide.eventtime.arrays import grown
+from eventide.eventtime.arrays import grown, stretch
 from eventide.eventtime.arrivals import Arrivals
 from eventide.eventtime.heartbeat import (
     Heartbeats,
@@ -43,17 +43,17 @@ from eventide.eventtime.heartbeat import (
 from eventide.eventtime.instant import EDGE, FOREVER, NEVER, Instants
 from eventide.eventtime.policies.drop_ratio.candidates import Candidates
 from eventide.eventtime.policies.drop_ratio.ceiling import Stakes
+from eventide.eventtime.policies.drop_ratio.learned import Learned
 from eventide.eventtime.policies.drop_ratio.loss_account import LossAccount
 from eventide.eventtime.policies.drop_ratio.progress import Progress
-from eventide.eventtime.policies.drop_ratio.record_ladder import ABSENT, EVERYONE, SAFEST, UNKNOWN, RecordLadder
+from eventide.eventtime.policies.drop_ratio.promises import Promises
+from eventide.eventtime.policies.drop_ratio.record_ladder import ABSENT, EVERYONE, SAFEST, RecordLadder
 from eventide.eventtime.policies.drop_ratio.rest import REST_TIMES, Rest, Standing
 from eventide.eventtime.policies.drop_ratio.silence import Silence
 from eventide.eventtime.policies.drop_ratio.upgrade import upgraded
 from eventide.eventtime.reason import NOT_EXPECTED, LeftOut, Reason, not_expected, those
 
 _FIRST_ROWS = 8  # One row is no stream: a first row stamped years ahead would promise them all.
-_CLOCK_RUNGS = 3
-_NORMAL_RUNG = 1
 _RARE_SHARE, _UNPROTECTED_SHARE = 0.5, 0.9
 
 
@@ -75,34 +75,19 @@ class DropRatio(SavedPolicy["DropRatioGenerator"]):
     """
 
     ratio: float
+    # Not shown: how a stream started is no part of how it goes on.
+    learned: Learned | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not 0 < self.ratio < 1:
             raise DeclarationError(f"drop ratio {self.ratio} is not between 0 and 1: write 0.01 for 1 %")
 
     def start(self) -> DropRatioGenerator:
-        """A heartbeat generator that has seen nothing."""
-        return DropRatioGenerator(self)
-
-
-@dataclass(frozen=True)
-class _Promises:
-    """What can be said of every source before the clock is known: it changes with rows only."""
-
-    own: Instants
-    """How far behind its largest time each source is taken to be, on every rung of the candidates."""
-    clock: Instants
-    """How far behind its clock."""
-    lead: Instants
-    """How far ahead of its largest time the nominal rung expects its next row; 0 where it does not."""
-    normal: Instants
-    """How far a row of it is usually behind its clock."""
-    left: NDArray[np.float64]
-    """What it may still lose."""
-    held_at: Instants
-    """Where the ceiling holds everyone for it, if it is overdrawn."""
-    gone_after: Instants
-    """The silence after which the source is not waited for; below zero for one that has not spoken."""
+        """A heartbeat generator that has seen nothing of its stream."""
+        generator = DropRatioGenerator(self)
+        if self.learned is not None:
+            self.learned.teach(generator)
+        return generator
 
 
 @dataclass(frozen=True)
@@ -122,17 +107,9 @@ class DropRatioGenerator(SavedGenerator):
     KIND = "drop_ratio"
     VERSION = 2
     SAVED = (
-        "_clock",
-        "_progress",
-        "_ladder",
-        "_silence",
-        "account",
-        "candidates",
-        "_rare",
-        "_unprotected",
-        "_rare_at",
+        "_clock", "_progress", "_ladder", "_silence", "account", "candidates", "_rare", "_unprotected", "_rare_at",
         "_ratchet",
-    )
+    )  # fmt: skip
 
     def __init__(self, policy: DropRatio) -> None:
         self.account = LossAccount(policy.ratio)
@@ -145,7 +122,8 @@ class DropRatioGenerator(SavedGenerator):
         self._rare = np.zeros(0, dtype=np.bool_)
         self._unprotected = np.zeros(0, dtype=np.bool_)
         self._rare_at = 0
-        self._promises: _Promises | None = None
+        self._promises = Promises(self.candidates.rungs, self.account.nominal_rung)
+        self._spoke: NDArray[np.intp] | None = None
         self._rest: Rest | None = None
         self._answered = NEVER
 
@@ -159,6 +137,8 @@ class DropRatioGenerator(SavedGenerator):
         if saved.get("version") == 1:
             saved = upgraded(saved, self.account.drop_ratio, self.VERSION)
         super().restore(saved)
+        self._promises = Promises(self.candidates.rungs, self.account.nominal_rung)
+        self._spoke = np.arange(len(self._progress.rows))
 
     def observe(self, arrivals: Arrivals) -> None:
         """Book what the round lost, learn how late its rows were, and note how far it came."""
@@ -169,16 +149,16 @@ class DropRatioGenerator(SavedGenerator):
         if arrivals.total == 0:
             return
         promised = self._current_promises()
-        self._grow(arrivals.places)
         late = arrivals.earliest <= self._ratchet.shown.combined
         lost = arrivals.sum_by_source(np.where(late, arrivals.rows, 0))
         self._end_rest(arrivals, late)
+        self._grow(arrivals.places)
         self.candidates.observe(arrivals, self.account)
         self.account.settle(arrivals.sources, arrivals.rows_by_source, lost)
         self._learn(arrivals, promised)
         self._progress.note(arrivals, self._silence.longest)
         self._find_rare()
-        self._promises, self._rest, self._answered = None, None, NEVER
+        self._spoke, self._rest, self._answered = arrivals.sources, None, NEVER
 
     def _end_rest(self, arrivals: Arrivals, late: NDArray[np.bool_]) -> None:
         """Learn how long all were silent together, and whether the stream was wrongly taken to be over."""
@@ -212,9 +192,8 @@ class DropRatioGenerator(SavedGenerator):
 
     def _worst_lateness(self) -> int:
         """How far any row remembered came behind its source's clock."""
-        places = len(self._ladder.seen)
-        worst = self._ladder.rung(np.full((2, places), SAFEST), np.arange(places))[1]
-        return int(worst.max(where=worst != UNKNOWN, initial=0))
+        worst = self._ladder.rung(np.full((1, 1, 1), SAFEST), np.arange(len(self._ladder.seen)))[1]
+        return int(worst.max(initial=0))
 
     def _grow(self, places: int) -> None:
         if places > len(self._progress.rows):
@@ -231,7 +210,7 @@ class DropRatioGenerator(SavedGenerator):
             self._unprotected = self.account.rare(_UNPROTECTED_SHARE)
             self._rare_at = self.account.rows + 32 + self.account.rows // 64
 
-    def _learn(self, arrivals: Arrivals, promised: _Promises) -> None:
+    def _learn(self, arrivals: Arrivals, promised: Promises) -> None:
         source = arrivals.sources
         earliest, second = arrivals.earliest_by_source, arrivals.second_earliest_by_source
         known = self._progress.rows[source] > 0
@@ -243,7 +222,8 @@ class DropRatioGenerator(SavedGenerator):
         expected = self._progress.expected(source, self._clock)
         silence = expected - largest
         late = expected - earliest - promised.normal[source]
-        stake = (self._progress.rate(self._clock) * self._progress.pace())[source] * silence
+        pace = self._progress.pace(source)
+        stake = self._progress.rate(self._clock, pace, source) * pace * silence
         self._silence.end(source, silence, stake, late / np.maximum(silence, 1))
 
         # Rows that were held up come one behind the other, and are lost together to what was promised before the first
@@ -260,37 +240,16 @@ class DropRatioGenerator(SavedGenerator):
             np.concatenate((two[:, :1], next_behind), axis=1),
         )
 
-    def _current_promises(self) -> _Promises:
-        if self._promises is None:
-            progress, account = self._progress, self.account
-            rungs = np.minimum(self.candidates.rungs[:, None] + account.extra_rungs(), SAFEST)
-            left = account.left_of()
-            nominal = np.full(len(progress.rows), account.nominal_rung)
-            # The rungs of the candidates, the nominal one, and that of the sources which are overdrawn.
-            on_own = np.vstack((rungs, nominal, account.overdrawn_rungs(left)))
-            on_clock = np.vstack(
-                (np.minimum(rungs + _CLOCK_RUNGS, SAFEST), nominal, np.full_like(nominal, _NORMAL_RUNG))
-            )
-            own, clock = self._ladder.of_sources(np.stack((on_own, on_clock)))
-            normal = np.where(clock[-1] == UNKNOWN, 0, np.maximum(clock[-1], 0))
-            own = np.where(own == UNKNOWN, 0, own)
-            gone_after = self._silence.gone_after(progress.heard - progress.born, progress.largest - progress.first)
-            held_at = np.where(left > 0, 2 * EDGE, progress.largest - np.maximum(own[-1], 0) - 1)
-            self._promises = _Promises(
-                own=own[:-2],
-                clock=clock[:-2],
-                lead=np.maximum(-own[-2], 0),
-                normal=normal,
-                left=left,
-                held_at=held_at,
-                gone_after=np.where(progress.rows > 1, gone_after, np.where(progress.rows > 0, FOREVER, -1)),
-            )
+    def _current_promises(self) -> Promises:
+        if self._spoke is not None:
+            self._promises.refresh(self._spoke, self._ladder, self.account, self._progress, self._silence)
+            self._spoke = None
         return self._promises
 
     def heartbeats(self, clock: int) -> Heartbeats:
         """That of the candidate that is followed; and what each source promises by itself."""
         self._clock = max(self._clock, min(max(clock, -EDGE), EDGE))
-        if self.account.rows < _FIRST_ROWS or (self._promises is not None and self._clock == self._answered):
+        if self.account.rows < _FIRST_ROWS or self._clock == self._answered:
             return self._ratchet.shown
         self._answered = self._clock
         judged, progress = self._judged(), self._progress
@@ -311,9 +270,10 @@ class DropRatioGenerator(SavedGenerator):
 
     def _promised(self, silent: Instants, awaited: NDArray[np.bool_]) -> tuple[Instants, Instants]:
         """The least over the sources of their own progress, and of that or their clock, on every rung."""
-        promises, largest = self._current_promises(), self._progress.largest[awaited]
-        own = largest - promises.own[:, awaited]
-        clock = np.maximum(own, largest + silent[awaited] - promises.clock[:, awaited])
+        at = stretch(np.flatnonzero(awaited))
+        promises, largest = self._current_promises(), self._progress.largest[at]
+        own = largest - promises.own[:, at]
+        clock = np.maximum(own, (largest + silent[at]) - promises.clock[:, at])
         return own.min(axis=1), clock.min(axis=1)
 
     def _rested(self) -> int:
@@ -329,7 +289,8 @@ class DropRatioGenerator(SavedGenerator):
         promises, progress, account = self._current_promises(), self._progress, self.account
         silent = self._clock - progress.heard
         awaited = silent <= promises.gone_after
-        rate, pace = progress.rate(self._clock), progress.pace()
+        pace = progress.pace()
+        rate = progress.rate(self._clock, pace)
         stakes = Stakes(
             progress.largest,
             rate,
@@ -343,7 +304,8 @@ class DropRatioGenerator(SavedGenerator):
         ceiling = FOREVER
         if held.any():
             alone = np.minimum(progress.largest + reach - 1, promises.held_at)
-            ceiling = stakes.only(held).common(int(alone[held].min()), account.budget)
+            at = stretch(np.flatnonzero(held))
+            ceiling = stakes.only(at).common(int(alone[at].min()), account.budget)
         nominal = int(np.searchsorted(self.candidates.rungs, account.nominal_rung))
         by_clock = np.minimum(silent - promises.clock[nominal], reach)
         by_source = progress.largest + np.minimum(np.maximum(-promises.own[nominal], by_clock), 2 * EDGE) - 1

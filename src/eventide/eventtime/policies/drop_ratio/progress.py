@@ -123,16 +123,19 @@ class Progress(SavedState):
         """How many rows share the time of a row, on average, or the largest time where these are more."""
         return np.maximum(np.maximum(self.mean_crowd(), self.crowd), 1.0)
 
-    def pace(self) -> NDArray[np.float64]:
+    def pace(self, source: NDArray[np.intp] | slice = slice(None)) -> NDArray[np.float64]:
         """How fast the times of each source go beside the clock, at most as fast: slower in a sequence of numbers."""
-        heard_for, extent = self.heard - self.born, self.largest - self.first
+        born, first = self.born[source], self.first[source]
+        heard_for, extent = self.heard[source] - born, self.largest[source] - first
         known = (heard_for > 0) & (extent > 0)
         return np.where(known, np.minimum(extent / np.maximum(heard_for, 1), 1.0), 1.0)
 
-    def rate(self, clock: int) -> NDArray[np.float64]:
+    def rate(
+        self, clock: int, pace: NDArray[np.float64], source: NDArray[np.intp] | slice = slice(None)
+    ) -> NDArray[np.float64]:
         """How many rows each source sends in a unit of its time, by its times or by the clock, whichever are longer."""
-        by_clock = (clock - self.born) * self.pace()
-        rate: NDArray[np.float64] = (self.rows + 1) / np.maximum(np.maximum(by_clock, self.largest - self.first), 1)
+        by_clock, extent = (clock - self.born[source]) * pace, self.largest[source] - self.first[source]
+        rate: NDArray[np.float64] = (self.rows[source] + 1) / np.maximum(np.maximum(by_clock, extent), 1)
         return rate
 
     def _believed(self, arrivals: Arrivals, bound: Instants) -> Instants:

@@ -21,11 +21,8 @@ are filled are safer than they need be, never bolder.
 >>> ladder = RecordLadder(places=1)
 >>> for residual in [3, 1, 4, 1, 5, 9, 2, 6]:
 ...     ladder.add(np.array([0]), np.array([1]), np.array([residual]), np.array([ABSENT]))
->>> place = np.array([0])
->>> ladder.rung(np.array([1]), place).tolist()  # blocks (4 1) (5 9) (2 6): the median record; recent: 6
-[6]
->>> ladder.rung(np.array([SAFEST]), place).tolist()
-[9]
+>>> ladder.rung(np.array([[[1], [SAFEST]]]), np.array([0])).tolist()  # blocks (4 1) (5 9) (2 6): the median record
+[[[6], [9]]]
 """
 
 from __future__ import annotations
@@ -33,7 +30,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from eventide.eventtime.arrays import grown, packed, unpacked
+from eventide.eventtime.arrays import grown, packed, stretch, unpacked
 from eventide.eventtime.heartbeat import Snapshot
 from eventide.eventtime.instant import Instants
 
@@ -46,15 +43,19 @@ SAFEST = 16
 ABSENT = -(2**62)
 """No residual: below every real one."""
 
-UNKNOWN = 2**62
-"""No answer yet: too few residuals."""
+UNKNOWN = ABSENT
+"""No answer yet: too few residuals. So the worse of two answers is the one that is known."""
 
 EVERYONE = 0
 """The place of all sources together, where places are sources; source s then has place s + 1."""
 
+AT_ONCE = 4_096
+"""Places of a long round that are taken together: so many that what is in between stays in the processor's cache."""
+
 _RECENT = 8
 _YOUNG_ROWS = 192
 _RUNG = np.arange(RUNGS)[:, None]
+_EVERY_RUNG = np.arange(SAFEST + 1)[None, :, None]
 
 
 class RecordLadder:
@@ -92,8 +93,12 @@ class RecordLadder:
 
         Places ascend. `second` is `ABSENT` where there is only one residual.
         """
-        # Where every place takes part, a view serves and nothing is gathered.
-        at = slice(None) if len(place) == len(self.seen) else place
+        for begin in range(0, len(place), AT_ONCE):
+            some = slice(begin, begin + AT_ONCE)
+            self._add(place[some], rows[some], largest[..., some], second[..., some])
+
+    def _add(self, place: NDArray[np.intp], rows: NDArray[np.int64], largest: Instants, second: Instants) -> None:
+        at = stretch(place)
         after = self.seen[at] + rows
         finished = (after >> _RUNG) - (self.seen[at] >> _RUNG)
         self.seen[at] = after
@@ -101,12 +106,12 @@ class RecordLadder:
         np.maximum(current, largest, out=current)
         residuals = np.broadcast_to(largest, current.shape[1:])
         # For a single row two rungs finish a block on average, whatever the number of rungs.
-        for rung in np.flatnonzero(finished.any(axis=1)).tolist():
-            once, often = np.flatnonzero(finished[rung] == 1), np.flatnonzero(finished[rung] > 1)
-            for ends in (once, often):
-                if len(ends):
-                    current[rung][:, ends] = self._finish(
-                        rung, place[ends], finished[rung, ends], after[ends], current[rung][:, ends], residuals[:, ends]
+        for rung, most in enumerate(finished.max(axis=1).tolist()):
+            for ended in (finished[rung] == 1, finished[rung] > 1)[:most]:
+                if ended.any():
+                    of = stretch(ended.nonzero()[0])
+                    current[rung][:, of] = self._finish(
+                        rung, place[of], finished[rung, of], after[of], current[rung][:, of], residuals[:, of]
                     )
         if at is place:
             self._current[:, :, at] = current
@@ -125,7 +130,8 @@ class RecordLadder:
 
         Returns what the blocks now begun hold.
         """
-        newest, middle, oldest = self._records[rung][:, :, place]
+        at = stretch(place)
+        newest, middle, oldest = self._records[rung][:, :, at].copy()
         if blocks[0] == 1:
             newest, middle, oldest = record, newest, middle
         else:
@@ -136,9 +142,9 @@ class RecordLadder:
                 np.where(two, record, largest),
                 np.where(two, newest, np.where(three, record, largest)),
             )
-        self._records[rung][:, :, place] = newest, middle, oldest
         median = np.maximum(np.minimum(newest, middle), np.minimum(np.maximum(newest, middle), oldest))
-        self._median[rung][:, place] = median
+        self._median[rung][:, at] = median
+        self._records[rung][:, :, at] = newest, middle, oldest
         return np.where(after & ((1 << rung) - 1) > 0, largest, ABSENT)
 
     def _remember_recent(self, place: NDArray[np.intp], largest: Instants, second: Instants) -> None:
@@ -149,51 +155,57 @@ class RecordLadder:
         # The larger one last, so that it is the last to be forgotten: the newest eight rows may begin with it.
         self._recent[:, place, (written + two) % _RECENT] = largest
         self._written[place] = written + 1 + two
-        self._storm[:, place] = np.partition(self._recent[:, place], _RECENT - 2, axis=-1)[..., _RECENT - 2]
+        at = stretch(place)
+        self._storm[:, at] = np.sort(self._recent[:, at], axis=-1)[..., _RECENT - 2]
 
     def rung(self, wanted: NDArray[np.int64], place: NDArray[np.intp]) -> Instants:
-        """The answer of each place at the rung wanted for it; `UNKNOWN` where too little was seen."""
-        kind = np.arange(self._storm.shape[0])[:, None] if wanted.ndim > 1 else 0
+        """The answers of some places at the rungs wanted for each; `UNKNOWN` where too little was seen.
+
+        `wanted` has the shape of kinds by rungs by places, and 1 for one of these where it is the same for all.
+        """
+        at = stretch(place)
+        kind, each = np.arange(self._storm.shape[0])[:, None], np.arange(len(place))
         # Rung k needs three blocks of 2^k rows.
-        available = np.minimum(np.frexp(self.seen[place] // 3)[1] - 1, RUNGS - 1)
+        seen, storm = self.seen[at], self._storm[:, at]
+        available = np.minimum(np.frexp(seen // 3)[1] - 1, RUNGS - 1)
         top = np.maximum(available, 0)
-        storm = self._storm[kind, place]
-        within = np.minimum(wanted, top)
-        answer = np.maximum(self._median[within, kind, place], storm)
-        climbed = within - self._safe_from
-        if (climbed > 0).any():
-            highest = np.maximum.accumulate(self._median[self._safe_from :, kind, place], axis=0)
-            lead = np.take_along_axis(highest, np.maximum(climbed, 0)[None], axis=0)[0]
-            answer = np.where(climbed > 0, np.maximum(answer, lead), answer)
+        median = self._median[:, :, at].copy()
+        below = np.maximum(median[np.maximum(top - 1, 0), kind, each], storm)
+        np.maximum.accumulate(median[self._safe_from :], axis=0, out=median[self._safe_from :])
+        np.maximum(median, storm, out=median)
+        filled = np.minimum(wanted, RUNGS - 1)
+        answer = median[filled[..., 0], kind] if wanted.shape[-1] == 1 else median[filled, kind[:, None], each]
         missing = wanted - available
         if (missing > 0).any():
-            worst = np.maximum(self._current[-1, kind, place], self._records[-1][:, kind, place].max(axis=0))
-            below = np.maximum(self._median[np.maximum(top - 1, 0), kind, place], storm)
-            step = np.maximum(answer - below, 0)
-            # Compared by division: the product may not fit.
-            too_far = step > np.maximum(worst - answer, 0) // np.maximum(missing, 1)
-            beyond = np.where(too_far, np.maximum(worst, answer), answer + np.where(too_far, 0, step) * missing)
-            answer = np.where(missing > 0, np.where(available < 1, UNKNOWN, beyond), answer)
-            answer = np.where(wanted >= SAFEST, np.where(self.seen[place] > 0, worst, UNKNOWN), answer)
+            highest = median[top, kind, each]
+            worst = np.maximum(self._current[-1][:, at], self._records[-1][:, :, at].max(axis=0))
+            most = np.maximum(worst, highest)
+            step = np.maximum(highest - below, 0)
+            # How many steps lead beyond the worst, by division: the product may not fit.
+            steps = np.where(step > 0, (most - highest) // np.maximum(step, 1), SAFEST + 1)
+            few = available < 1
+            if few.any():
+                highest, steps = np.where(few, UNKNOWN, highest), np.where(few, SAFEST + 1, steps)
+                step = np.where(few, 0, step)
+            beyond = np.where(missing > steps[:, None], most[:, None], highest[:, None] + step[:, None] * missing)
+            answer = np.where(missing > 0, beyond, answer)
+            safest = wanted >= SAFEST
+            if safest.any():
+                answer = np.where(safest, worst[:, None], answer)
         found: Instants = answer
         return found
 
-    def of_sources(self, wanted: NDArray[np.int64]) -> Instants:
-        """The answers of all sources on several rungs, of the shape of `wanted`: kinds by rungs by sources.
+    def listening(self, rungs: NDArray[np.int64], source: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Which sources are judged by everyone's ladder too: those with few rows, or on the safest rung."""
+        young: NDArray[np.bool_] = self.seen[stretch(source + 1)] < _YOUNG_ROWS
+        safest: NDArray[np.bool_] = (rungs == SAFEST).any(axis=(0, 1))
+        return young | safest
 
-        A source with few rows, and the safest rung of any, is judged by the worse of its own ladder and everyone's.
-        """
-        kinds, rungs, sources = wanted.shape
-        rung, place = wanted.reshape(kinds, -1), np.tile(np.arange(1, sources + 1), rungs)
-        answer = self.rung(rung, place)
-        young = (self.seen[place] < _YOUNG_ROWS) | (rung == SAFEST)
-        if young.any():
-            every = np.broadcast_to(np.arange(SAFEST + 1), (kinds, SAFEST + 1))
-            table = self.rung(every, np.full(SAFEST + 1, EVERYONE))
-            common = np.take_along_axis(table, rung, axis=1)
-            worse = np.where(answer == UNKNOWN, common, np.where(common == UNKNOWN, answer, np.maximum(answer, common)))
-            answer = np.where(young, worse, answer)
-        return answer.reshape(wanted.shape)
+    def with_everyone(self, answer: Instants, wanted: NDArray[np.int64], source: NDArray[np.intp]) -> Instants:
+        """What `rung` answered for some sources, or the worse of it and everyone's where they have to listen."""
+        common = self.rung(_EVERY_RUNG, np.array([EVERYONE]))[np.arange(len(answer))[:, None, None], wanted, 0]
+        listening = (self.seen[stretch(source + 1)] < _YOUNG_ROWS) | (wanted == SAFEST)
+        return np.where(listening, np.maximum(answer, common), answer)
 
     def snapshot(self) -> Snapshot:
         """Everything as plain data."""

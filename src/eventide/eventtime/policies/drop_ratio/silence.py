@@ -90,7 +90,9 @@ class Silence(SavedState):
         well = np.where(silent <= self._proven, np.minimum(chance, _PROVEN_CHANCE), chance)
         return np.clip(np.where(self._badly_of > 0, np.maximum(chance, own), well), _LEAST_CHANCE, 1.0)
 
-    def gone_after(self, heard_for: Instants, extent: Instants) -> Instants:
+    def gone_after(
+        self, heard_for: Instants, extent: Instants, source: NDArray[np.intp] | slice = slice(None)
+    ) -> Instants:
         """The silence after which a source is not waited for any more, given how long it was heard and what it stamped.
 
         A source that delivered an hour of rows in one visit has shown no silence yet: it may be an hour till the next.
@@ -100,7 +102,7 @@ class Silence(SavedState):
         >>> silence.gone_after(np.array([60, 60, 0]), np.array([60, 60, 60])).tolist()
         [70, 60, 600]
         """
-        longest = np.where(self.longest > 0, self.longest, extent)
+        longest = np.where(self.longest[source] > 0, self.longest[source], extent)
         times: Instants = np.minimum(longest, EDGE // _GONE_TIMES) * _GONE_TIMES
         return np.maximum(times, np.maximum(heard_for, extent))
 
