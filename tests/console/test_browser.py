@@ -149,7 +149,7 @@ def test_the_page_of_the_plan_draws_heartbeats_on_their_way(browser: Browser, ru
         page.wait_for_selector("#traces .trace rect.waits")
         told = str(page.locator("#traces .trace svg").first.get_attribute("aria-label"))
         assert "of readings" in told
-        assert f"waits for {SILENT} of stream readings" in page.inner_text("#traces")
+        page.wait_for_selector(f"#traces:has-text('waits for {SILENT} of stream readings')")
 
 
 def test_why_is_told_in_the_words_of_the_command(browser: Browser, run: Freeway, here: Here) -> None:
