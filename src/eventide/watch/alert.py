@@ -42,6 +42,8 @@ class Finding:
     who: str
     expected: str
     seen: str
+    others: int = 0
+    """Not about one: so many other sources are found the same."""
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -138,11 +140,16 @@ def few(found: Iterable[Finding]) -> list[Finding]:
     >>> many = [Finding("silence", "s", f"d{n}", "rows", "none") for n in range(MOST + 2)]
     >>> len(few(many)), few(many)[-1].who, few(many)[-1].seen
     (21, '', '2 more sources')
+    >>> [one.seen for one in few([*many, Finding("silence", "s", "", "none", "", others=7)])][-1]
+    '9 more sources'
     """
     kept: list[Finding] = []
     more: Counter[tuple[str, str]] = Counter()
     counts: Counter[tuple[str, str]] = Counter()
     for one in found:
+        if one.others:
+            more[one.kind, one.of] += one.others
+            continue
         counts[one.kind, one.of] += 1
         if counts[one.kind, one.of] <= MOST:
             kept.append(one)

@@ -13,8 +13,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eventide.engine.round.report import RoundReport
 from eventide.engine.stream_progress import Losses
@@ -24,7 +26,7 @@ from eventide.eventtime.policies.drop_ratio.policy import permitted_ratio
 from eventide.eventtime.policies.wrappers.idleness import permitted_silence
 from eventide.plan.declared.stream import Stream, TimeKind
 from eventide.profile.amounts import percent, spoken
-from eventide.watch.alert import Finding
+from eventide.watch.alert import MOST, Finding
 
 LOOKS = 64
 WORTH_A_QUEUE = 1_000
@@ -63,25 +65,35 @@ class StreamDetector:
         permitted = permitted_silence(self.stream.policy)
         found = self._silence.silent(permitted)
         longest_first = np.argsort([-self._silence.length_of(int(one)) for one in found], kind="stable")
-        for source in found[longest_first].tolist():
+
+        def words(source: int) -> tuple[str, str]:
             past = f"a row within {self._spoken(self._silence.allowed_of(source))}, by its past"
             expected = past if permitted is None else f"a row within {self._spoken(permitted)} (IDLE AFTER)"
-            seen = f"none for {self._spoken(self._silence.length_of(source))}"
-            yield self._finding("silence", self.name(source), expected, seen)
+            return expected, f"none for {self._spoken(self._silence.length_of(source))}"
+
+        yield from self._of_sources("silence", found[longest_first], words)
 
     def _clocks(self) -> Iterator[Finding]:
         offsets = self._offsets
-        jumped = offsets.jumped().tolist()
-        drifted = [one for one in offsets.drifted().tolist() if one not in jumped]
-        for kind, sources, length in (
-            ("clock jump", jumped, offsets.distance_of),
-            ("clock drift", drifted, offsets.drift_of),
-        ):
-            for source in sources:
-                away = length(source)
-                expected = f"times within {self._spoken(offsets.limit_of(source))} of its usual delay"
-                way = "earlier" if away > 0 else "later"
-                yield self._finding(kind, self.name(source), expected, f"times {self._spoken(abs(away))} {way}")
+        jumped = offsets.jumped()
+        drifted = np.setdiff1d(offsets.drifted(), jumped, assume_unique=True)
+
+        def words(length: Callable[[int], int], source: int) -> tuple[str, str]:
+            away = length(source)
+            expected = f"times within {self._spoken(offsets.limit_of(source))} of its usual delay"
+            return expected, f"times {self._spoken(abs(away))} {'earlier' if away > 0 else 'later'}"
+
+        yield from self._of_sources("clock jump", jumped, partial(words, offsets.distance_of))
+        yield from self._of_sources("clock drift", drifted, partial(words, offsets.drift_of))
+
+    def _of_sources(
+        self, kind: str, sources: NDArray[np.intp], words: Callable[[int], tuple[str, str]]
+    ) -> Iterator[Finding]:
+        """Findings about the first of many sources, and one that counts the others: of those nobody reads the words."""
+        for source in sources[:MOST].tolist():
+            yield self._finding(kind, self.name(source), *words(source))
+        if len(sources) > MOST:
+            yield Finding(kind, self.stream.name, "", "none", "", others=len(sources) - MOST)
 
     def _broken(self, work: RoundReport, losses: Losses) -> Iterator[Finding]:
         permitted = permitted_ratio(self.stream.policy)
