@@ -12,6 +12,14 @@ import typer
 
 from eventide.cli.arguments import ConsoleCert, ConsoleKey, Debug, Json
 
+RanWith = Annotated[
+    str, typer.Option(metavar="DIR", help="The checkpoint it runs with, or ran with.", show_default=False)
+]
+KeptScript = Annotated[
+    Path | None,
+    typer.Argument(metavar="FILE.sql", help="The script. Default: as the checkpoint keeps it.", show_default=False),
+]
+
 
 def prod(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="A query of the running script.", show_default=False)],
@@ -49,13 +57,8 @@ def prod(
 
 
 def console(
-    checkpoint: Annotated[
-        str, typer.Option(metavar="DIR", help="The checkpoint it runs with, or ran with.", show_default=False)
-    ],
-    file: Annotated[
-        Path | None,
-        typer.Argument(metavar="FILE.sql", help="The script. Default: as the checkpoint keeps it.", show_default=False),
-    ] = None,
+    checkpoint: RanWith,
+    file: KeptScript = None,
     listen: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Where a stopped run is shown. Default: a free port.")
     ] = None,
@@ -73,13 +76,8 @@ def console(
 
 
 def trace(
-    checkpoint: Annotated[
-        str, typer.Option(metavar="DIR", help="The checkpoint it runs with, or ran with.", show_default=False)
-    ],
-    file: Annotated[
-        Path | None,
-        typer.Argument(metavar="FILE.sql", help="The script. Default: as the checkpoint keeps it.", show_default=False),
-    ] = None,
+    checkpoint: RanWith,
+    file: KeptScript = None,
     last: Annotated[int, typer.Option(metavar="N", help="How many heartbeats are shown, the newest first.")] = 5,
     json: Json = False,
     debug: Debug = False,
